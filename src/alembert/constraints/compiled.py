@@ -104,8 +104,8 @@ def all_served(status: Array, closed: float, *, pivot: float = GOOD, unique: boo
     return bool(np.all(states_served(status, closed, pivot=pivot, unique=unique)))
 
 
-def symbolic_served(status: ca.SX, closed: float) -> ca.SX:
-    return served(ca.vertsplit(status), closed, least=ca.fmin)
+def symbolic_served(status: ca.SX, closed: float, *, unique: bool = False) -> ca.SX:
+    return served(ca.vertsplit(status), closed, unique=unique, least=ca.fmin)
 
 
 # --- accelerations and positions ------------------------------------------------------------------------------------
@@ -149,19 +149,19 @@ def _tree_terms(
     motion = {name: x for name, x in given.items() if name in ("q", "v", "a", "wrench")}
     bias = expressions(INVERSE_DYNAMICS, model.compute.tree, motion, parameters)["tau"]
     M = expressions(MASS_MATRIX, model.compute.tree, {"q": given["q"]}, parameters)["matrix"]
-    return [pattern.factor(_moving_mass(M, held)), _moving(given["tau"] - bias, held)]
+    return [pattern.factor(moving_mass(M, held)), moving(given["tau"] - bias, held)]
 
 
 def _held_text(held: Held) -> str:
     return ":" + "".join(str(int(x)) for x in held) if held else ""
 
 
-def _moving(x: ca.SX, held: Held) -> ca.SX:
+def moving(x: ca.SX, held: Held) -> ca.SX:
     """The entries of speeds that are not held; zero for the others."""
     return ca.DM([1.0 - h for h in held]) * x if held else x
 
 
-def _moving_mass(M: ca.SX, held: Held) -> ca.SX:
+def moving_mass(M: ca.SX, held: Held) -> ca.SX:
     """[1 0; 0 M_mm]"""
     if not held:
         return M
@@ -180,13 +180,13 @@ def factor_source(model: Model, held: Held = ()) -> KernelSource:
     sizes = {"q": model.nq, **({"parameters": len(model.parameters)} if model.parameters else {})}
     if is_large(model):
         M = ca.SX.sym("M", n, n)
-        found = pattern.factor(_moving_mass(M, held))
+        found = pattern.factor(moving_mass(M, held))
         factor = stage(function_of("factor", [M], [found]), ["M"], ["factor"])
         steps = [Call(RolledSource(MASS_MATRIX, tree, ["q"]), list(sizes), ["M"]), factor]
         return Plan(sizes, {"factor": pattern.size}, {"M": n * n}, steps)
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
     M = expressions(MASS_MATRIX, tree, {"q": q}, p)["matrix"]
-    found = pattern.factor(_moving_mass(M, held))
+    found = pattern.factor(moving_mass(M, held))
     return FunctionSource(function_of("factor", [q, p][: len(sizes)], [found]))
 
 
@@ -202,7 +202,7 @@ def rest_source(model: Model, names: Sequence[str], held: Held = ()) -> KernelSo
         "parameters": len(model.parameters),
     }
     given = [*names, *(["parameters"] if model.parameters else [])]
-    moving = [name for name in names if name != "tau"]
+    motion = [name for name in names if name != "tau"]
     tau, bias = ca.SX.sym("tau", n), ca.SX.sym("bias", n)
     return Plan(
         {name: all_sizes[name] for name in given},
@@ -210,11 +210,11 @@ def rest_source(model: Model, names: Sequence[str], held: Held = ()) -> KernelSo
         {"bias": n},
         [
             Call(
-                RolledSource(INVERSE_DYNAMICS, tree, moving),
+                RolledSource(INVERSE_DYNAMICS, tree, motion),
                 [name for name in given if name != "tau"],
                 ["bias"],
             ),
-            stage(function_of("rest", [tau, bias], [_moving(tau - bias, held)]), ["tau", "bias"], ["rest"]),
+            stage(function_of("rest", [tau, bias], [moving(tau - bias, held)]), ["tau", "bias"], ["rest"]),
         ],
     )
 
@@ -224,26 +224,29 @@ def acceleration_kernel(rows: ConstraintRows, held: Held = ()) -> Kernel:
     loops, nv = max(1, len(rows.model.loops)), rows.model.nv
     results = {"a": (nv,), "f": (rows.count,), "reactions": (loops, 6), "status": (5,)}
     of_tree = ("factor", "rest", "a_held") if held else ("factor", "rest")
-    return _kernel(rows, "constraint_solution", of_tree, results, _accelerations, held)
+    return terms_and_solution(rows, "constraint_solution", of_tree, results, _accelerations, held)
 
 
 def projection_kernel(rows: ConstraintRows, held: Held = ()) -> Kernel:
     """(q, v, factor, chosen, active[, parameters]) -> x, y with G x = -phi and G y = -G v, (6)."""
     results = {"x": (rows.model.nv,), "y": (rows.model.nv,), "status": (4,)}
-    return _kernel(rows, "constraint_projection", ("factor",), results, _projection, held)
+    return terms_and_solution(rows, "constraint_projection", ("factor",), results, _projection, held)
 
 
-def _kernel(
+def terms_and_solution(
     rows: ConstraintRows,
     name: str,
     of_tree: tuple[str, ...],
     results: Mapping[str, Shape],
     solution: Callable[[ConstraintRows, dict[str, ca.SX]], list[ca.SX]],
     held: Held = (),
+    *,
+    more: Mapping[str, int] | None = None,
+    content: str = "",
 ) -> Kernel:
-    """The terms at a state, then a solution from them."""
+    """The terms at a state, then a solution from them and from what else is given; `content` tells it from others."""
     model, masks = rows.model, {"chosen": rows.count, "active": rows.count}
-    sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv, "a_held": model.nv}
+    sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv, "a_held": model.nv, **(more or {})}
     kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, **masks}
 
     def build() -> KernelStages:
@@ -267,7 +270,7 @@ def _kernel(
         )
 
     inputs = {"q": (model.nq,), **{part: (size,) for part, size in kept.items()}}
-    return make(model, name, name + _held_text(held), inputs, results, build)
+    return make(model, name, (content or name) + _held_text(held), inputs, results, build)
 
 
 def _held_rows(x: dict[str, ca.SX], held: Held) -> dict[str, ca.SX]:

@@ -150,8 +150,8 @@ def basis(R: ca.SX, gamma: ca.SX, free: Sequence[int]) -> Basis:
     if not count:
         return Basis(E, rate, R_d, R_d, ca.SX(1))
     Q, U = ca.qr(R_d)
-    E[dependent, :] = -_upper(U, Q.T @ R[:, list(free)])
-    rate[dependent] = -_upper(U, Q.T @ gamma)
+    E[dependent, :] = -upper_solution(U, Q.T @ R[:, list(free)])
+    rate[dependent] = -upper_solution(U, Q.T @ gamma)
     quality = ca.SX(1)
     for k in range(count):
         quality = ca.fmin(quality, ca.fabs(U[k, k]) / ca.sqrt(ca.sumsqr(R_d[:, k])))
@@ -228,7 +228,7 @@ def _on_surface(
     return slack, left <= (BREAKS + 100 * slack) * size
 
 
-def _upper(U: ca.SX, b: ca.SX) -> ca.SX:
+def upper_solution(U: ca.SX, b: ca.SX) -> ca.SX:
     """U^-1 b, row by row from the last."""
     n = U.shape[0]
     x: list[ca.SX] = [ca.SX(1, b.shape[1])] * n
@@ -326,7 +326,7 @@ def _column_functions(
     dependent = [k for k in range(model.nv) if k not in set(free)]
     entries, root = ca.SX.sym("G", sparsity.nnz()), ca.SX.sym("root", len(driven))
     by = basis(ca.SX(sparsity, entries), ca.SX(len(rows), 1), free)
-    inverse = _upper(by.U, by.Q.T)
+    inverse = upper_solution(by.U, by.Q.T)
     B = ca.sparsify(by.E[driven, :].T @ ca.diag(1 / root))
     D, LT, order = ca.ldl(B @ B.T + ca.SX(ca.Sparsity.diag(len(free)), 0))
     LT = ca.sparsify(LT)

@@ -62,6 +62,9 @@ class PointOnPlane(Pair):
     def holonomic(self) -> tuple[bool, ...]:
         return (True,)
 
+    def sliding_point(self, X: Pose) -> Array | None:
+        return np.zeros(3)
+
     def residual(self, X: Pose) -> Array:
         n = closure.direction(self.normal, like=X.rotation)
         return vector(dot(n, X.translation) - self.offset)
@@ -85,6 +88,9 @@ class PointOnLine(Pair):
     def holonomic(self) -> tuple[bool, ...]:
         return (True, True)
 
+    def sliding_point(self, X: Pose) -> Array | None:
+        return np.zeros(3)
+
     def residual(self, X: Pose) -> Array:
         across = closure.across(closure.direction(self.axis, like=X.rotation))
         return vector(*(dot(b, X.translation) for b in across))
@@ -104,6 +110,9 @@ class _Implicit(Pair):
     @property
     def holonomic(self) -> tuple[bool, ...]:
         return (True,) * len(self.formulas())
+
+    def sliding_point(self, X: Pose) -> Array | None:
+        return np.zeros(3)
 
     def residual(self, X: Pose) -> Array:
         return self._evaluated(X.translation, X.rotation)[0]

@@ -48,6 +48,10 @@ class Pair:
         """(2), m x 6"""
         raise UnsupportedError(f"rows: a {self.kind} pair has none")
 
+    def sliding_point(self, X: Pose) -> Array | None:
+        """The point of b, in b axes, that slides on a and takes the force, which is normal there; None: nothing slides."""
+        return None
+
     def constants(self) -> tuple[Scalar, ...]:
         """All geometric numbers, flat; axes that depend on parameters are made unit for any value of these."""
         return tuple(

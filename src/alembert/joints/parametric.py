@@ -51,6 +51,9 @@ class _Parametric(Pair):
     def holonomic(self) -> tuple[bool, ...]:
         return (True,) * (3 - len(self.letters))
 
+    def sliding_point(self, X: Pose) -> Array | None:
+        return np.zeros(3)
+
     def residual(self, X: Pose) -> Array:
         return self._evaluated(X)[0]
 

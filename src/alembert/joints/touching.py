@@ -75,6 +75,9 @@ class TouchingSurfaces(Pair):
         """The point of contact in b axes, and the normal of a there in a axes, (6,)."""
         return self._evaluated(X)[2]
 
+    def sliding_point(self, X: Pose) -> Array | None:
+        return self.contact(X)[:3]
+
     def _evaluated(self, X: Pose) -> tuple[Array, Array, Array]:
         """(2), and `contact`."""
         R, p = X.rotation, X.translation

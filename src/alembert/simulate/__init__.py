@@ -6,6 +6,7 @@ from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.comparison import Comparison as Comparison
 from alembert.simulate.comparison import compare as compare
+from alembert.simulate.contact_friction import ContactFriction as ContactFriction
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.controllers import SymbolicLaw as SymbolicLaw

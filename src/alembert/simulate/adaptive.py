@@ -113,7 +113,10 @@ class Flow:
         """d tau/d(q, v, z); and the rows of z' with respect to the same."""
         system, nv, x = self.system, self.system.model.nv, self.x(z)
         if self.lags is None:
-            return system.slopes(t, q, v, x)
+            tau, rows = system.slopes(t, q, v, x)
+            if system.loads.reading is not None:
+                tau[:, : 2 * nv] += system.reading_slopes(t, q, v, self._total(t, q, v, z, reading=False))
+            return tau, rows
         u, rates = system.controller_slopes(t, q, v, x)
         by_u, by_z, rate_u, rate_z = self.lags.slopes(z[: self.lag_size], self.asked(t, q, v, z))
         if self.ramp is not None:
@@ -128,12 +131,16 @@ class Flow:
             s_q, s_v = system.loads.slopes(t, q, v)
             tau[:, :nv] += s_q
             tau[:, nv : 2 * nv] += s_v
+        if system.loads.reading is not None:
+            tau[:, : 2 * nv] += system.reading_slopes(t, q, v, self._total(t, q, v, z, reading=False))
         rows = [with_lags(rate_u @ u, rate_z), with_lags(rates, np.zeros((len(rates), self.lag_size)))]
         return tau, np.vstack(rows)
 
-    def _total(self, t: float, q: Array, v: Array, z: Array) -> Array:
+    def _total(self, t: float, q: Array, v: Array, z: Array, *, reading: bool = True) -> Array:
         given = self._effort(t, q, v, z)
-        return self.system.all_efforts(t, q, v, given, x=self.x(z), held=self.lags is not None)
+        return self.system.all_efforts(
+            t, q, v, given, x=self.x(z), held=self.lags is not None, reading=reading
+        )
 
     def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""

@@ -379,6 +379,7 @@ def _reactions(run: Run, k: int) -> Any:
     tau = np.where(system.prescribed, run.required_efforts[..., k, :], run.efforts[..., k, :])
     if run._from_elements is not None:
         tau = tau + sum(x[..., k, :] for x in run._from_elements[:2])
+    tau = tau + system.reading_efforts(float(run.time[k]), q, v, tau)
     wrenches = system.loads.wrenches_at(float(run.time[k]), q, v)
     return run.model.constrained_dynamics(
         q, v, tau, wrenches=wrenches, parameters=system.parameters

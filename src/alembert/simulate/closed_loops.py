@@ -20,10 +20,11 @@ from alembert.constraints.compiled import Held, symbolic_served
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.lowering.plan import Call, Copy, Repeat
+from alembert.lowering.plan import Call, Copy, Repeat, Step
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
+from alembert.simulate.reaction_loads import ReactionLoads
 
 METHODS = ("projection", "baumgarte", "ggl")
 RUNGE_KUTTA = ("rk4", "midpoint")
@@ -84,13 +85,15 @@ def compiles(model: Model) -> bool:
 class ClosedLoops:
     """Sources, buffers and calls of a model's constraints."""
 
-    def __init__(self, model: Model, *, wrenches: bool, held: Held = ()) -> None:
+    def __init__(
+        self, model: Model, *, wrenches: bool, held: Held = (), reading: ReactionLoads | None = None
+    ) -> None:
         rows = model.constrained_compute.rows
         assert rows.solution is not None
         assert rows.projection is not None
         nq, nv, count = model.nq, model.nv, rows.count
         held = held if any(held) else ()
-        self.held = bool(held)
+        self.held, self.reading = bool(held), reading
         self.parameters = ["parameters"] if model.parameters else []
         self.given = ["wrench"] if wrenches else []
         pattern, self.large = Pattern(model.compute.tree), compiled.is_large(rows.primary)
@@ -98,7 +101,7 @@ class ClosedLoops:
             "solution": (rows.held_solution(held) if held else rows.solution).source(),
             "projection": (rows.held_projection(held) if held else rows.projection).source(),
             "factor": compiled.factor_source(rows.primary, held),
-            "serving": _serving(nv),
+            "serving": _serving(nv, unique=reading is not None),
             "begin": _begin(nq, nv),
             "where": _where(nq, nv),
             "approach": FunctionSource(approach(model)),
@@ -112,19 +115,25 @@ class ClosedLoops:
         answers = {"reactions": 6 * max(1, len(model.loops)), "status": 5, "back": 2 + nq + nv}
         steps = {"back_next": 2 + nq + nv, "q_back": nq, "v_back": nv, "x": nv, "y": nv, "p_status": 4}
         self.temporaries = {**factors, **answers, **steps, "chosen": count, "active": count}
+        if reading is not None:
+            self.sources |= reading.sources(held)
+            self.temporaries |= reading.temporaries
 
-    def accelerations(self, q: str, v: str, tau: str, a: str, a_held: str) -> list[Call]:
+    def accelerations(self, t: str, q: str, v: str, tau: str, a: str, a_held: str) -> list[Step]:
         """Into the buffer a; `a_held` has the accelerations of held speeds, where there are some."""
         held = [a_held] if self.held else []
         masks, given = ["chosen", "active"], [q, v, tau, *held, *self.given, *self.parameters]
-        tree = [Call("tree", given, ["factor", "rest"])]
+        tree: list[Step] = [Call("tree", given, ["factor", "rest"])]
         if self.large:
             tree = [Call("factor", [q, *self.parameters], ["factor"]), Call("rest", given, ["rest"])]
+        loads = [] if self.reading is None else self.reading.steps(t, q, v, held)
+        rest = "rest" if self.reading is None else "rest_loaded"
         return [
             *tree,
+            *loads,
             Call(
                 "solution",
-                [q, v, "factor", "rest", *held, *masks, *self.parameters],
+                [q, v, "factor", rest, *held, *masks, *self.parameters],
                 ["a_found", "forces", "reactions", "status"],
             ),
             Call("serving", ["a_found", "status"], [a]),
@@ -146,9 +155,10 @@ class ClosedLoops:
         return [Call("begin", [q, v], ["back"]), Repeat(step, "back", MOST)]
 
 
-def _serving(nv: int) -> KernelSource:
+def _serving(nv: int, *, unique: bool) -> KernelSource:
+    """With `unique`, where forces are read, they must not be a choice among others."""
     a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
-    found = ca.if_else(symbolic_served(status, STAGE), a, ca.SX.nan(nv))
+    found = ca.if_else(symbolic_served(status, STAGE, unique=unique), a, ca.SX.nan(nv))
     return FunctionSource(ca.Function("serving", [a, status], [found]))
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, evaluate
 from alembert.model import Model
 from alembert.spatial import Force, Pose
@@ -66,8 +66,17 @@ class ForceLaw(Protocol):
 class Places:
     """The frames of a model at time t as expressions, and what wrenches on them do."""
 
-    def __init__(self, model: Model, t: ca.SX, q: ca.SX, v: ca.SX, parameters: ca.SX) -> None:
+    def __init__(
+        self,
+        model: Model,
+        t: ca.SX,
+        q: ca.SX,
+        v: ca.SX,
+        parameters: ca.SX,
+        reactions: Mapping[str, ca.SX] | None = None,
+    ) -> None:
         self.model, self.t, self.q, self.v, self.parameters = model, t, q, v, parameters
+        self.reactions = reactions or {}
         self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
         self._tree = model.compute.tree
         self.records, _ = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
@@ -142,8 +151,13 @@ class Places:
         return found[0], found[1:]
 
 
+def reads_reactions(element: Any) -> bool:
+    """Whether an element depends on the reactions of constraints."""
+    return bool(getattr(element, "reactions", ()))
+
+
 class Elements:
-    """All elements of a run, compiled together."""
+    """All elements of a run that depend on the state alone, compiled together."""
 
     def __init__(self, model: Model, elements: Sequence[ForceLaw], fed: ca.Function | None) -> None:
         self.model, self.elements, self.fed = model, tuple(elements), fed
@@ -152,6 +166,11 @@ class Elements:
                 raise ArgumentError(
                     f"simulate: forces has {element!r}, expected SpringDamper(...), Bushing(...), Drag(...), "
                     "SoftStop(...) or ForceElement(...)"
+                )
+            if reads_reactions(element):
+                raise UnsupportedError(
+                    f"forces that read reactions ({element.reactions[0]!r}) are for al.simulate: they are found together "
+                    "with the motion, and are no function of the state that could be used here"
                 )
             element.check(model)
 

@@ -416,7 +416,7 @@ def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, x: A
             given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
     moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
     steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)
-    P = power(system, time, q, v, given)
+    P = power(system, time, q, v, given, held)
     if len(time) > 2:
         found = by_simpson(P, time)
     else:

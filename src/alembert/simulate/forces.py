@@ -286,6 +286,10 @@ class ForceElement:
     `potential(t, *poses)` gives an energy; `wrenches(t, poses, velocities)` gives for each frame moment and force on it
     (6), in world axes about the frame's origin. Poses have `rotation` (3 x 3, X_WC) and `translation`; velocities are
     angular velocity and velocity of the origin, in world axes. `balanced` says that the wrenches have no resultant.
+
+    With `reactions`, names of loops, couplings or equations, the wrenches depend on their reactions:
+    `wrenches(t, poses, velocities, reactions)` gets them by name, as `constrained_dynamics` gives them (of a loop the wrench
+    on its frame b, in b's axes). Both are found together at every evaluation of the dynamics.
     """
 
     frames: tuple[str, ...]
@@ -293,12 +297,19 @@ class ForceElement:
     wrenches: Callable[..., Any] | None = None
     balanced: bool = False
     name: str = field(default="force")
+    reactions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        frames = (self.frames,) if isinstance(self.frames, str) else tuple(self.frames)
-        object.__setattr__(self, "frames", frames)
+        for what in ("frames", "reactions"):
+            given = getattr(self, what)
+            object.__setattr__(self, what, (given,) if isinstance(given, str) else tuple(given))
         if self.potential is None and self.wrenches is None:
             raise ArgumentError(f"ForceElement {self.name!r}: expected a potential, wrenches, or both")
+        if self.reactions and self.potential is not None:
+            raise ArgumentError(
+                f"ForceElement {self.name!r}: a potential and reactions, expected two elements: only wrenches may depend on "
+                "reactions"
+            )
         for what in ("potential", "wrenches"):
             if getattr(self, what) is not None and not callable(getattr(self, what)):
                 raise ArgumentError(
@@ -320,7 +331,8 @@ class ForceElement:
             energy, found = at.gradient_wrenches(lambda *X: self._scalar(potential(at.t, *X)), poses)
             kept = at.efforts(list(zip(self.frames, found, strict=True)))
         if self.wrenches is not None:
-            given = self.wrenches(at.t, poses, [at.velocity(frame) for frame in self.frames])
+            read = [{name: at.reactions[name] for name in self.reactions}] if self.reactions else []
+            given = self.wrenches(at.t, poses, [at.velocity(frame) for frame in self.frames], *read)
             if len(self.frames) == 1 and not isinstance(given, list | tuple):
                 given = [given]
             if len(given) != len(self.frames) or any(ca.SX(F).numel() != 6 for F in given):

@@ -374,6 +374,8 @@ def _is_isolated(system: Simulation, efforts: Array) -> bool:
     model = system.model
     if system.loads.has_wrenches or any(model.value(g) for g in model.gravity):
         return False
+    if system.loads.reading is not None:
+        return False
     if system.loads.elements is not None and not system.loads.elements.internal:
         return False
     for joint in model.joints:

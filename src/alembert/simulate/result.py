@@ -191,7 +191,7 @@ class Run(Showing):
         """(..., N): of all but the efforts that are held over steps."""
         held = 0.0 if self._held is None else self._held[0]
         given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
-        return power(self._system, self.time, self.q, self.v, given)
+        return power(self._system, self.time, self.q, self.v, given, held)
 
     @cached_property
     def report(self) -> Report:

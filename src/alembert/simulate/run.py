@@ -168,6 +168,8 @@ def simulate(
             )
         if not model.is_constrained or system.check_closed(q, v) > ROUNDING or system.prescribes:
             q, v = system.settled(start, q, v)
+    if system.loads.reading is not None:
+        system.chosen(q, v, unique=True)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
     if system.constrained and system.prescribes and stabilisation != "projection":

@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.constraints import rank
 from alembert.constraints.tolerances import CLOSED
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -253,6 +253,7 @@ class Simulation:
             elements=self.loads.elements,
             instants=instants,
             flows=tuple((k, flow.index) for k, flow in self.feedback.flows),
+            reading=self.loads.reading,
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------
@@ -297,16 +298,64 @@ class Simulation:
         x: Array | None = None,
         held: bool = False,
         complete: bool = False,
+        reading: bool = True,
     ) -> Array:
         """Efforts given as numbers, those of continuous controllers (unless `held`), tables (unless `complete`) and
-        what else acts."""
+        what else acts, what reads reactions among it (unless `reading` is False)."""
         tau = effort if held else effort + self.command(t, q, v, x)
         if self.loads.tables.long and not complete:
             tau = tau + self.loads.tables.long_efforts(t)
         if self.loads.elements is not None:
             kept, other, fed, _ = self.loads.elements_at(t, q, v)
             tau = tau + kept + other if complete else tau + kept + other + fed
+        if self.loads.reading is not None and reading:
+            tau = tau + self.reading_efforts(t, q, v, tau)
         return tau
+
+    def reading_efforts(self, t: Any, q: Array, v: Array, tau: Array) -> Array:
+        """(..., nv): of what reads reactions, besides all other efforts tau; t is a time, or (N, 1) times."""
+        if self.loads.reading is None:
+            return np.zeros(self.model.nv)
+        if np.ndim(t) and (self.loads.has_wrenches or self.prescribes):
+            found = [
+                self._reading(float(x), q[..., k, :], v[..., k, :], np.broadcast_to(tau, v.shape)[..., k, :])[
+                    0
+                ]
+                for k, x in enumerate(np.ravel(t))
+            ]
+            return np.stack(found, axis=-2)
+        return self._reading(t, q, v, tau)[0]
+
+    def reading_slopes(self, t: float, q: Array, v: Array, tau: Array) -> Array:
+        """(nv, 2 nv): d/d(q, v) of the same at one state, where the reactions stay as they are."""
+        return self._reading(t, q, v, tau)[1]
+
+    def _reading(self, t: Any, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """The efforts of what reads reactions; and, at one state, d/d(q, v) of them where reactions stay."""
+        assert self.loads.reading is not None
+        held = tuple(self.prescribed.tolist()) if self.prescribes else ()
+        p = self.parameter_array()
+        p = p[..., None, :] if np.ndim(t) and p.ndim > 1 else p
+        last = [p] if self.model.parameters else []
+        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v, tau]
+        if held:
+            given.append(self._motions.at(float(t))[2])
+        if self.loads.has_wrenches:
+            given.append(self.loads.wrench_array(float(t), q, v, self.parameters))
+        chosen = self.chosen(q, v, unique=True)
+        active = self.model.constrained_compute.rows.system("simulate", self.active).active
+        kernel = self.loads.reading.kernel(wrenches=self.loads.has_wrenches, held=held)
+        u, read = kernel(*given, chosen, active, *last)
+        if not np.isfinite(u).all():
+            at = np.ravel(t)[int(np.argmin(np.isfinite(u).all(axis=-1).ravel())) % np.size(t)]
+            raise NumericalError(
+                f"simulate: forces that read reactions ({', '.join(map(repr, self.loads.reading.names))}) have no solution "
+                f"at t = {at:.6g} s: they change the reactions by more than they follow from (friction jams the mechanism), "
+                "or these are not finite; a smaller coefficient or a smoother law has one"
+            )
+        if np.ndim(t) or q.ndim > 1:
+            return u, np.zeros(0)
+        return u, np.hstack(self.loads.reading.slopes(*given[:3], read, *last))
 
     def point(
         self,
@@ -376,6 +425,9 @@ class Simulation:
         if self.loads.elements is not None:
             kept, other, _, _ = self.loads.elements_at(t, q, v)
             total = total - kept - other
+        if self.loads.reading is not None:
+            base = self.all_efforts(t, q, v, effort, held=True, complete=True, reading=False)
+            total = total - self.reading_efforts(t, q, v, base)
         return np.where(self.prescribed, total, 0.0)
 
     def derivatives(self, t: float, q: Array, v: Array, tau: Array, within: float | None = None) -> Any:
@@ -421,15 +473,30 @@ class Simulation:
         E = self.own.energy(q, v, parameters=self.own_parameters)
         return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
-    def chosen(self, q: Array, v: Array) -> Array:
-        """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
+    def chosen(self, q: Array, v: Array, *, unique: bool = False) -> Array:
+        """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others.
+
+        With `unique`, refuse sets that leave out rows which do not vanish: forces are a choice then.
+        """
+        active = self.active if unique else None
         s, terms = self.model.constrained_compute.constraint_terms(
-            "simulate", q, {"v": v}, None, self.parameters
+            "simulate", q, {"v": v}, active, self.parameters
         )
-        constraints = self.model.constrained_compute.rows.system("simulate", None)
+        constraints = self.model.constrained_compute.rows.system("simulate", active)
         moving = terms.jacobian * ~self.prescribed  # drives hold the others
         found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
-        return found.astype(float).reshape(*s.shape, constraints.count)
+        if unique:
+            length = np.linalg.norm(moving, axis=-1) / rank.scales(moving, constraints.groups)
+            left = np.where(found, 0.0, length)
+            if np.max(left, initial=0.0) > rank.RANK:
+                row = int(np.argmax(np.max(left, axis=0)))
+                raise NumericalError(
+                    f"simulate: forces read reactions, but the constraints are redundant ({constraints.owner_name(row)} "
+                    "follows from others), so that reactions are not unique; take a loop out, or close it by a pair with "
+                    "fewer rows (PointOnLine, Distance, Spherical)"
+                )
+        rows = constraints.over_all(found.astype(float))
+        return rows.reshape(*s.shape, rows.shape[-1])
 
     def check_closed(self, q: Array, v: Array) -> float:
         """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
@@ -488,5 +555,6 @@ class Simulation:
             or self.loads.has_wrenches
             or self.loads.tables.all
             or (self.loads.elements is not None and self.loads.elements.does_work)
+            or self.loads.reading is not None
             or self.prescribes
         )

@@ -26,6 +26,7 @@ from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops
 from alembert.simulate.elements import Elements
 from alembert.simulate.instants import Instants
+from alembert.simulate.reaction_loads import ReactionLoads
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 
 Array = np.ndarray
@@ -149,7 +150,7 @@ class StepModel:
 
     `controller(t, q, v, x, p)` gives efforts in addition to those given as numbers, and x' of its `states` x; `motion(t)`
     gives q, v and a of the degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `elements` is what
-    else acts, `instants` the sensors and sampled laws.
+    else acts, `reading` what depends on reactions, `instants` the sensors and sampled laws.
     """
 
     model: Model
@@ -160,6 +161,7 @@ class StepModel:
     prescribed: tuple[bool, ...] = ()
     elements: Elements | None = None
     instants: Instants | None = None
+    reading: ReactionLoads | None = None
     flows: tuple[tuple[int, int], ...] = ()
     """states of controllers that are parameters of the model, with their numbers there: masses that fall"""
 
@@ -202,7 +204,7 @@ class StepModel:
         texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
-        texts += [x.key if x is not None else "" for x in (self.elements, self.instants)]
+        texts += [x.key if x is not None else "" for x in (self.elements, self.instants, self.reading)]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, x: Any, parameters: Any) -> tuple[Any, Any]:
@@ -253,7 +255,9 @@ class _Tracer:
             self.known["parameters"] = ca.SX.sym("parameters", len(model.parameters))
         self.loops = None
         if model.is_constrained:
-            self.loops = ClosedLoops(model, wrenches=plant.wrenches, held=plant.prescribed)
+            self.loops = ClosedLoops(
+                model, wrenches=plant.wrenches, held=plant.prescribed, reading=plant.reading
+            )
         if self.loops is not None:
             self.sources |= self.loops.sources
             self.temporaries |= self.loops.temporaries
@@ -326,7 +330,7 @@ class _Tracer:
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
             self.body += self.loops.accelerations(
-                names["q"], names["v"], effort, names["a"], buffers["a_given"]
+                names["t"], names["q"], names["v"], effort, names["a"], buffers["a_given"]
             )
         else:
             self.body.append(

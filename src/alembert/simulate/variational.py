@@ -63,6 +63,10 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
         )
+    if plant.reading is not None:
+        raise UnsupportedError(
+            "simulate: forces that read reactions and integrator 'variational' do not go together; choose 'rk4'"
+        )
     rows = plant.model.constrained_compute.rows if plant.model.is_constrained else None
     if rows is not None and not rows.holonomic.all():
         name = rows.names[

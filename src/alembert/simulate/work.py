@@ -29,11 +29,20 @@ FEW, MANY = 4, 8
 """Gauss points of a step in which few records lie (its end counts), and of others (the way counts as well)"""
 
 
-def power(system: Simulation, time: Array, q: Array, v: Array, given: Array) -> Array:
-    """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential."""
+def power(
+    system: Simulation, time: Array, q: Array, v: Array, given: Array, besides: Array | float = 0.0
+) -> Array:
+    """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential.
+
+    `besides` are efforts that act as well and whose work is counted elsewhere.
+    """
     total = given + friction_efforts(system, v)
+    known = given + besides
     if system.loads.elements is not None:
-        total = total + system.loads.elements_at(time[:, None], q, v, along_time=True)[1]
+        kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True)
+        total, known = total + other, known + kept + other
+    if system.loads.reading is not None:
+        total = total + system.reading_efforts(time[:, None], q, v, known)
     found = np.sum(total * v, axis=-1)
     if system.loads.has_wrenches:
         zero = np.zeros(system.own.nv)

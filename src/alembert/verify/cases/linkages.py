@@ -3,9 +3,9 @@
 import casadi as ca
 import numpy as np
 
-from alembert.joints import Distance, Prismatic, Revolute, Translational
+from alembert.joints import Distance, Free, Prismatic, Revolute, TouchingSurfaces, Translational
 from alembert.model import Coupling, Inertia, ModelBuilder
-from alembert.simulate import SpringDamper, simulate
+from alembert.simulate import ContactFriction, SpringDamper, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -141,3 +141,52 @@ def car_axis() -> Items:
     published += [0.01755681574942899, 0.7703410437794031]
     names = "both ends of the chassis, and the velocity of the right one"
     yield Check.converging(names, at, 3000, published, 1e-12, order=3)
+
+
+@case(
+    source="""Klingel, Ueber den Lauf der Eisenbahnwagen auf gerader Bahn, Organ fuer die Fortschritte des Eisenbahnwesens 38
+    (1883): wavelength 2 pi sqrt(r a / cone) of a wheelset that rolls freely""",
+    kind="closed form",
+    tags=("loops", "simulation", "contact"),
+    parameters={"radius": 0.45, "half_gauge": 0.75, "cone": 0.05, "rail": 0.3, "speed": 4.0},
+)
+def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float, speed: float) -> Items:
+    """A wheelset of two cones on two round rails, held by surfaces that touch and driven by creep alone, hunts."""
+    builder = ModelBuilder("wheelset")
+    inertia = Inertia(1000.0, (0, 0, 0), (500.0, 0, 100.0, 0, 0, 500.0))
+    builder.body("wheelset", inertia, joint=Free(), joint_name="at")
+    for side, sign in (("left", 1), ("right", -1)):
+        y = sign * half_gauge
+        r = f"({radius} + {cone} * ({half_gauge} - {sign} * w))"
+        builder.loop(
+            side,
+            TouchingSurfaces(
+                ("u", f"{y} + {rail} * sin(w)", f"{rail} * (cos(w) - 1)"), (f"{r} * sin(u)", "w", f"-{r} * cos(u)"),
+                (-1.0, -0.5), (1.0, 0.5), (-3.0, y - 0.03), (3.0, y + 0.03), samples=8,
+            ),
+            "world",
+            "wheelset",
+        )  # fmt: skip
+    model = builder.build()
+    q = model.neutral()
+    q[1:3] = 0.003, radius
+    start = model.assemble(q, [0, speed / radius, 0, speed, 0, 0])
+    creep = [ContactFriction(side, 0.3, creep=2e5 * speed, travel=speed) for side in ("left", "right")]
+    length = 2 * np.pi * np.sqrt(radius * half_gauge / cone)
+    duration = np.ceil(80 * length / speed) / 100
+    run = simulate(
+        model, start.q, start.v, duration=duration, step=1e-3, integrator="rk4", forces=creep, interval=1e-2
+    )
+    x, y = run.q[:, 0], run.q[:, 1]
+    k = np.flatnonzero(y[:-1] * y[1:] < 0)
+    crossings = x[k] + (x[k + 1] - x[k]) * y[k] / (y[k] - y[k + 1])
+    reason = (
+        "half of cone (radius + rail) / half gauge: roll moves the contacts, which the formula leaves out"
+    )
+    yield Check(
+        "wavelength [m]",
+        2 * np.diff(crossings)[0],
+        length,
+        cone * (radius + rail) / half_gauge / 2 * length,
+        reason,
+    )

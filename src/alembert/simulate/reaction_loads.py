@@ -1,0 +1,214 @@
+"""Forces that depend on reactions, evaluated together with the motion: friction and creep under normal forces, worn joints.
+
+Some force elements read the reactions of loops, couplings and equations. At every evaluation of the dynamics, the stages of
+a step included, the reactions r that they read and the efforts u(r) that they give are found together, by Newton's method
+from r = 0 (`constraints.loaded`): schemes keep their order, and a state has one answer, whatever came before. Reactions must
+be unique: of redundant constraints no force is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from alembert.constraints import compiled, loaded
+from alembert.constraints.compiled import Held
+from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.kernel import Argument, Kernel
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.lowering.plan import Call, Copy, Offset, Plan, Repeat, Step
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.simulate.elements import ForceLaw, Places
+
+Array = np.ndarray
+MOST = 25
+"""steps of Newton's method"""
+SOLVED = 1e-9
+"""relative to the reactions, before the last step, which squares it"""
+
+
+class ReactionLoads:
+    """All elements of a run that read reactions."""
+
+    def __init__(self, model: Model, elements: Sequence[ForceLaw]) -> None:
+        self.model, self.elements = model, tuple(elements)
+        self.rows = model.constrained_compute.rows
+        names = [name for element in elements for name in element.reactions]  # type: ignore[attr-defined]
+        for name in names:
+            if name not in self.rows.slices:
+                raise ArgumentError(
+                    unknown("simulate: forces read the reaction of no constraint", name, self.rows.names)
+                )
+        self.names = tuple(dict.fromkeys(names))
+        for element in elements:
+            element.check(model)
+        if self.rows.solution is None:
+            raise UnsupportedError(
+                f"simulate: forces that read reactions: the constraints of model {model.name!r} are too many to be solved "
+                f"for together with them ({self.rows.count} rows)"
+            )
+        if not self.reads:
+            raise ArgumentError(
+                f"simulate: forces read the reactions of {', '.join(map(repr, self.names))} and do not depend on them; take "
+                "`reactions` out"
+            )
+
+    # --- on symbols --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _graph(self) -> tuple[list[ca.SX], ca.SX, tuple[loaded.Read, ...]]:
+        """Symbols t, q, v, parameters and r; the efforts; and what r is: only entries of reactions that matter."""
+        model = self.model
+        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        p = ca.SX.sym("p", len(model.parameters))
+        symbols = {name: ca.SX.sym(name, loaded.width(self.rows, name)) for name in self.names}
+        at = Places(model, t, q, v, p, symbols)
+        total = ca.SX.zeros(model.nv)
+        for element in self.elements:
+            terms = element.terms(at)
+            if terms.efforts is not None:
+                total = total + terms.efforts
+        everything = ca.vertcat(*symbols.values())
+        entries = [(name, k) for name in self.names for k in range(symbols[name].numel())]
+        used = ca.which_depends(total, everything, 1, False)
+        picked = [k for k, x in enumerate(used) if x]
+        read = ca.SX.sym("r", len(picked))
+        values = ca.SX.zeros(everything.numel())
+        values[picked] = read
+        return (
+            [t, q, v, p, read],
+            ca.densify(ca.substitute(total, everything, values)),
+            tuple(entries[k] for k in picked),
+        )
+
+    @property
+    def reads(self) -> tuple[loaded.Read, ...]:
+        return self._graph[2]
+
+    @cached_property
+    def key(self) -> str:
+        symbols, u, reads = self._graph
+        text = ca.Function("loads", symbols, [u]).serialize()
+        return hashlib.sha256(f"{reads}{text}".encode()).hexdigest()
+
+    def _efforts(self) -> FunctionSource:
+        """(t, q, v, r[, parameters]) -> u and u'"""
+        (t, q, v, p, r), u, _ = self._graph
+        given = [t, q, v, r, *([p] if self.model.parameters else [])]
+        slope = ca.densify(ca.vec(ca.densify(ca.jacobian(u, r))))
+        return FunctionSource(ca.Function("loads", given, [u, slope]))
+
+    # --- in machine code ---------------------------------------------------------------------------------------
+
+    def sources(self, held: Held) -> dict[str, KernelSource]:
+        n, count = self.model.nv, len(self.reads)
+        state, following, status = (
+            ca.SX.sym("state", 1 + count),
+            ca.SX.sym("next", count),
+            ca.SX.sym("status", 2),
+        )
+        solved = status[0] <= SOLVED * status[1]
+        kept = ca.if_else(state[0], state, ca.vertcat(solved, following))
+        rest, u = ca.SX.sym("rest", n), ca.SX.sym("u", n)
+        good = ca.if_else(state[0], u, ca.SX.nan(n))
+        total = rest + compiled.moving(good, held)
+        return {
+            "loads": self._efforts(),
+            "load_step": loaded.newton_kernel(self.rows, self.reads, held).source(),
+            "load_keep": FunctionSource(ca.Function("keep", [state, following, status], [kept])),
+            "load_sum": FunctionSource(ca.Function("sum", [rest, u, state], [total, good])),
+        }
+
+    @property
+    def temporaries(self) -> dict[str, int]:
+        n, count = self.model.nv, len(self.reads)
+        return {
+            **{"load_state": 1 + count, "load_after": 1 + count, "load_next": count, "load_status": 2},
+            **{"u": n, "slope": n * count, "rest_loaded": n, "load": n},
+        }
+
+    def steps(self, t: str, q: str, v: str, held: Sequence[str]) -> list[Step]:
+        """From the buffers factor and rest to `rest_loaded`; NaN where Newton's method does not converge."""
+        last = ["parameters"] if self.model.parameters else []
+        read = Offset("load_state", 1)
+        loads = Call("loads", [t, q, v, read, *last], ["u", "slope"])
+        given = [q, v, "factor", "rest", *held, "u", "slope", read, "chosen", "active", *last]
+        step: list[Step] = [
+            loads,
+            Call("load_step", given, ["load_next", "load_status"]),
+            Call("load_keep", ["load_state", "load_next", "load_status"], ["load_after"]),
+            Copy("load_after", "load_state"),
+        ]
+        return [
+            Copy(None, "load_state"),
+            Repeat(step, "load_state", MOST),
+            loads,
+            Call("load_sum", ["rest", "u", "load_state"], ["rest_loaded", "load"]),
+        ]
+
+    def kernel(self, *, wrenches: bool, held: Held) -> Kernel:
+        """(t, q, v, tau[, a of held speeds][, wrench], chosen, active[, parameters]) -> u, and the reactions read."""
+        model, rows, n, count = self.model, self.rows, self.model.nv, len(self.reads)
+        key = f"simulate:reaction_loads:{model.fingerprint}:{self.key}:{wrenches}:{held}"
+        arguments = [
+            Argument("t", (1,)),
+            Argument("q", (model.nq,)),
+            Argument("v", (n,)),
+            Argument("tau", (n,)),
+        ]
+        if held:
+            arguments.append(Argument("a", (n,)))
+        if wrenches:
+            arguments.append(Argument("wrench", (len(model.compute.tree), 6)))
+        arguments += [Argument("chosen", (rows.count,)), Argument("active", (rows.count,))]
+        if model.parameters:
+            arguments.append(Argument("parameters", (len(model.parameters),)))
+        names = [a.name for a in arguments]
+        of_tree = [name for name in names if name not in ("t", "chosen", "active")]
+
+        def build() -> KernelSource:
+            factor = {"factor": Pattern(model.compute.tree).size, "rest": n}
+            tree = Call(rows.tree(wrenches=wrenches, held=held).source(), of_tree, ["factor", "rest"])
+            temporaries = {**self.temporaries, **factor}
+            found = Copy(Offset("load_state", 1), "read", count)
+            return Plan(
+                {a.name: a.size for a in arguments},
+                {"load": temporaries.pop("load"), "read": count},
+                temporaries,
+                [tree, *self.steps("t", "q", "v", ["a"] if held else []), found],
+                self.sources(held),
+            )
+
+        if key not in model.compute.kernels:
+            results = [Argument("load", (n,)), Argument("read", (count,))]
+            model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
+        return model.compute.kernels[key]
+
+    def slopes(self, t: Array, q: Array, v: Array, *read: Array) -> tuple[Array, Array]:
+        """d/dq (tangent) and d/dv of the efforts, where the reactions stay as they are."""
+        model, n = self.model, self.model.nv
+        key = f"simulate:reaction_slopes:{model.fingerprint}:{self.key}"
+
+        def build() -> KernelSource:
+            (t, q, v, p, r), u, _ = self._graph
+            d = ca.SX.sym("d", n)
+            moved = ca.substitute(u, q, model.space.integrate(q, d))
+            found = [ca.densify(ca.substitute(ca.jacobian(moved, x), d, ca.SX.zeros(n))) for x in (d, v)]
+            given = [t, q, v, r, *([p] if model.parameters else [])]
+            return FunctionSource(ca.Function("slopes", given, found))
+
+        if key not in model.compute.kernels:
+            arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (n,))]
+            arguments.append(Argument("read", (len(self.reads),)))
+            if model.parameters:
+                arguments.append(Argument("parameters", (len(model.parameters),)))
+            results = [Argument("dq", (n, n)), Argument("dv", (n, n))]
+            model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
+        dq, dv = model.compute.kernels[key](t, q, v, *read)
+        return dq, dv
