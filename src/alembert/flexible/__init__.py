@@ -42,6 +42,7 @@ from alembert.flexible.particles import random_particles as random_particles
 from alembert.flexible.response_fit import ResponseFit as ResponseFit
 from alembert.flexible.response_fit import fit_modes as fit_modes
 from alembert.flexible.response_fit import fit_response as fit_response
+from alembert.flexible.section_loads import section_loads as section_loads
 from alembert.flexible.stability import StabilityBoundary as StabilityBoundary
 from alembert.flexible.stability import stability_boundary as stability_boundary
 from alembert.flexible.stable_inversion import StableInversion as StableInversion
@@ -92,6 +93,7 @@ __all__ = [
     "read_nastran",
     "relative",
     "residual_modes",
+    "section_loads",
     "stability_boundary",
     "stability_map",
     "stable_inversion",

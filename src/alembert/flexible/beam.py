@@ -29,7 +29,7 @@ from alembert.expression import Expression, Scalar
 from alembert.flexible import segments as in_segments
 from alembert.flexible.beam_shapes import Shapes, family_of
 from alembert.model.inertia import Inertia
-from alembert.model.modal import ModalBody, ModalNode, Stiffening
+from alembert.model.modal import MassBeyond, ModalBody, ModalNode, Stiffening
 from alembert.model.segment_chain import SegmentChain
 
 Array = np.ndarray
@@ -153,10 +153,12 @@ def beam(  # type: ignore[misc]
             "beam: no modes; give bending_y, bending_z, torsion or axial, or make it rigid with an Inertia"
         )
     masses, positions, shapes, chi = _points(families, L, line, rhoI_y, rhoI_z, offset, tip)
-    places = [
-        _node(name, xi, families, L)
-        for name, xi in ({"root": 0.0} | in_segments.TENTHS | {"tip": 1.0} | dict(nodes or {})).items()
-    ]
+    fractions = {"root": 0.0} | in_segments.TENTHS | {"tip": 1.0} | dict(nodes or {})
+    places = [_node(name, xi, families, L) for name, xi in fractions.items()]
+    beyond = {
+        name: _points(families, L, line, rhoI_y, rhoI_z, offset, tip, start=float(xi))[:3]
+        for name, xi in fractions.items()
+    }
     K = _clean(scipy.linalg.block_diag(*(family.stiffness for family in families)))
     body = ModalBody.of_points(
         masses,
@@ -169,6 +171,7 @@ def beam(  # type: ignore[misc]
         attachment="root",
         stiffening=stiffening,
         units=[_unit(name) for family in families for name in family.names],
+        beyond=beyond,
     )
     fields: dict[str, Any] = {name: _clean(body.array(name)) for name in _POWERS}
     body = dataclasses.replace(body, **fields)
@@ -203,12 +206,14 @@ def _check_properties(
             raise ModelError(f"beam: {kind} is {n}, expected at most {MOST} modes")
 
 
-def _sections(families: list[Shapes], xi: Array, L: float) -> tuple[Array, Array, Array]:
-    """Displacements and rotations of the sections, and chi of the centre line, (4)."""
+def _sections(
+    families: list[Shapes], xi: Array, L: float, with_chi: bool = True
+) -> tuple[Array, Array, Array]:
+    """Displacements and rotations of the sections, and chi of the centre line, (4), or zeros."""
     displaced, turned, _ = _joined(families, xi)
     chi = np.zeros((len(xi), displaced.shape[1], displaced.shape[1], 3))
     nodes, weights = _finest(families)
-    for p, end in enumerate(xi):
+    for p, end in enumerate(xi if with_chi else ()):
         slopes = _joined(families, end * nodes)[2][:, :, 1:]
         chi[p, :, :, 0] = -end / L * np.einsum("p,pki,pli->kl", weights, slopes, slopes)
     return displaced, turned, chi
@@ -238,10 +243,18 @@ def _points(
     rhoI_z: float,
     offset: Array,
     tip: Inertia | None,
+    *,
+    start: float | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Masses, places, phi and chi: the points of quadrature, four to a section with inertia, and the tip body's."""
+    """Masses, places, phi and chi: the points of quadrature, four to a section with inertia, and the tip body's.
+
+    Those beyond a fraction `start` of the length are without chi.
+    """
     xi, weights = _finest(families)
-    fields = _sections(families, xi, L)
+    whole = start is None
+    if start is not None:
+        xi, weights = start + (1 - start) * xi, (1 - start) * weights
+    fields = _sections(families, xi, L, whole)
     center = np.zeros((len(xi), 3))
     center[:, 0] = L * xi
     parts = []
@@ -253,7 +266,7 @@ def _points(
     else:
         parts.append((line * L * weights, center + offset, *_carried(*fields, offset)))
     if tip is not None:
-        end = _sections(families, np.ones(1), L)
+        end = _sections(families, np.ones(1), L, whole)
         for mass, place in _point_masses(tip):
             parts.append((np.array([mass]), np.array([[L, 0.0, 0.0]]) + place, *_carried(*end, place)))
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
@@ -321,6 +334,15 @@ def _scaled(
             for row, factor in zip(rows, factors, strict=True)
         )
 
+    def mass_of(beyond: MassBeyond | None) -> MassBeyond | None:
+        if beyond is None:
+            return None
+        parts = {
+            name: times(getattr(beyond, name), f"({line}) * {length(1 if name == 'mass' else _POWERS[name])}")
+            for name in (field.name for field in dataclasses.fields(MassBeyond))
+        }
+        return MassBeyond(**parts)
+
     K = tuple(times(row, factor) for row, factor in zip(unit.stiffness, factors, strict=True))
     a, b = rayleigh
     mass, K0 = unit.modal_mass(), unit.array("stiffness")
@@ -341,6 +363,7 @@ def _scaled(
             times(node.rotations, length(-1)),
             times(node.foreshortening, length(-1)),
             loads(node.loads),
+            beyond=mass_of(node.beyond),
         )
         for node in unit.nodes
     )

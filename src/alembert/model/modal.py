@@ -20,7 +20,7 @@ mean-axis modes as well and makes them relative to the attachment.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -43,6 +43,27 @@ STIFFENING = ("consistent", "inconsistent", "ruthless")
 
 
 @dataclass(frozen=True)
+class MassBeyond:
+    """Integrals (2) and (3) over the part of a beam beyond a node, seen from the body's frame."""
+
+    mass: Scalar
+    first_moment: Row
+    second_moment: tuple[Row, ...]
+    shape_moments: tuple[Row, ...]
+    shape_products: tuple[tuple[Row, ...], ...]
+
+    def shaped(self, n: int, what: str) -> MassBeyond:
+        """With tuples in the place of arrays, of the right sizes."""
+        return MassBeyond(
+            scalar(self.mass, f"{what} mass"),
+            nested(self.first_moment, (3,), f"{what} first_moment"),
+            nested(self.second_moment, (3, 3), f"{what} second_moment"),
+            nested(self.shape_moments, (n, 3), f"{what} shape_moments"),
+            nested(self.shape_products, (n, 3, 3), f"{what} shape_products"),
+        )
+
+
+@dataclass(frozen=True)
 class ModalNode:
     """A place on the body to which frames, joints and loads may be fixed, and how it moves with the modes."""
 
@@ -59,6 +80,8 @@ class ModalNode:
     """moment and force in the section there, modes x 6: what the part beyond it exerts per unit of each mode, in its axes"""
     mass: Scalar | None = None
     """of the body, the part that is here: where nodes have masses, they are all of it, and (2)-(4) are sums over them"""
+    beyond: MassBeyond | None = None
+    """of a beam, what the equilibrium of the part beyond the node needs"""
 
 
 @dataclass(frozen=True)
@@ -130,6 +153,7 @@ class ModalBody:
                     None if chi is None else nested(chi, (n, n, 3), f"{what} foreshortening"),
                     None if node.loads is None else nested(node.loads, (n, 6), f"{what} loads"),
                     None if node.mass is None else scalar(node.mass, f"{what} mass"),
+                    None if node.beyond is None else node.beyond.shaped(n, f"{what} beyond:"),
                 )
             )
         object.__setattr__(self, "nodes", tuple(nodes))
@@ -299,6 +323,7 @@ class ModalBody:
         attachment: str | None = None,
         stiffening: Stiffening = "consistent",
         units: Sequence[str] = (),
+        beyond: Mapping[str, tuple[Array, Array, Array]] | None = None,
     ) -> ModalBody:
         """From point masses (or points of quadrature with the mass that each stands for).
 
@@ -309,6 +334,9 @@ class ModalBody:
             chi_kl <- chi_kl - chi_Akl - psi_k x e_l - psi_l x e_k + 1/2 (psi_k x (psi_l x d) + psi_l x (psi_k x d))
 
         with e_k = phi_k - phi_Ak and psi_k the rotation of the node per unit of mode k.
+
+        `beyond` gives, for nodes of a beam, masses, positions and shapes of the part of it beyond them: section loads then
+        come from its equilibrium.
         """
         m = np.asarray(masses, dtype=float)
         x = np.asarray(positions, dtype=float)
@@ -332,8 +360,13 @@ class ModalBody:
                     f"modal body: foreshortening has shape {chi.shape}, expected ({len(m)}, {n}, {n}, 3)"
                 )
         places = tuple(nodes)
+        fields_at: Fields | None = None
         if attachment is not None:
-            x, phi, chi, places = _relative(x, phi, chi, places, attachment)
+            fields_at = _relative(places, attachment, chi is not None)
+            x, phi, chi = fields_at(x, phi, chi)
+            places = tuple(_moved(node, fields_at, places, attachment) for node in places)
+        if beyond:
+            places = tuple(_with_mass_beyond(node, beyond.get(node.name), fields_at) for node in places)
         if damping is None:
             damping = np.zeros((n, n))
         fields: list[Any] = [
@@ -355,16 +388,18 @@ class ModalBody:
         return cls(*fields)
 
 
-def _relative(
-    x: Array, phi: Array, chi: Array | None, nodes: tuple[ModalNode, ...], attachment: str
-) -> tuple[Array, Array, Array | None, tuple[ModalNode, ...]]:
+Fields = Callable[[Array, Array, Array | None], tuple[Array, Array, Array | None]]
+"""x, phi and chi of points to those relative to an attachment"""
+
+
+def _relative(nodes: tuple[ModalNode, ...], attachment: str, with_chi: bool) -> Fields:
     at = next((node for node in nodes if node.name == attachment), None)
     if at is None:
         known = ", ".join(repr(node.name) for node in nodes) or "none"
         raise ModelError(f"modal body: no node {attachment!r} to attach it at; there are {known}")
     x_A, phi_A, psi = (floats(value, {}) for value in (at.position, at.shapes, at.rotations))
     chi_A = None if at.foreshortening is None else floats(at.foreshortening, {})
-    if chi is not None and chi_A is None:
+    if with_chi and chi_A is None:
         raise ModelError(f"modal body: node {attachment!r} has no foreshortening, the body has")
 
     def fields(x: Array, phi: Array, chi: Array | None) -> tuple[Array, Array, Array | None]:
@@ -377,14 +412,34 @@ def _relative(
         swapped = np.swapaxes(first, 1, 2), np.swapaxes(second, 1, 2)
         return d, e - turned, chi - chi_A - first - swapped[0] + (second + swapped[1]) / 2
 
-    moved = []
-    for node in nodes:
-        own_chi = None if node.foreshortening is None else floats(node.foreshortening, {})[None]
-        d, e, c = fields(floats(node.position, {})[None], floats(node.shapes, {})[None], own_chi)
-        parts: list[Any] = [d[0], e[0], floats(node.rotations, {}) - psi, None if c is None else c[0]]
-        parts += [node.loads, node.mass]
-        moved.append(ModalNode(node.name, *parts))
-    return *fields(x, phi, chi), tuple(moved)
+    return fields
+
+
+def _moved(node: ModalNode, fields: Fields, nodes: tuple[ModalNode, ...], attachment: str) -> ModalNode:
+    """A node relative to the attachment."""
+    psi = floats(next(one for one in nodes if one.name == attachment).rotations, {})
+    chi = None if node.foreshortening is None else floats(node.foreshortening, {})[None]
+    d, e, c = fields(floats(node.position, {})[None], floats(node.shapes, {})[None], chi)
+    parts: list[Any] = [d[0], e[0], floats(node.rotations, {}) - psi, None if c is None else c[0]]
+    return ModalNode(node.name, *parts, node.loads, node.mass)
+
+
+def _with_mass_beyond(
+    node: ModalNode, points: tuple[Array, Array, Array] | None, fields: Fields | None
+) -> ModalNode:
+    if points is None:
+        return node
+    m, x, phi = points
+    if fields is not None:
+        x, phi, _ = fields(x, phi, None)
+    sums: list[Any] = [
+        float(m.sum()),
+        m @ x,
+        np.einsum("p,pi,pj->ij", m, x, x),
+        np.einsum("p,pki->ki", m, phi),
+        np.einsum("p,pi,pkj->kij", m, x, phi),
+    ]
+    return dataclasses.replace(node, beyond=MassBeyond(*sums))
 
 
 def nested(values: Any, shape: tuple[int, ...], what: str) -> Any:

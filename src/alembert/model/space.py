@@ -196,7 +196,7 @@ class Space:
 
     def chart_rate(self, e: ca.SX, v: ca.SX) -> ca.SX:
         """T(e) v of (2)."""
-        return ca.vertcat(ca.SX(0, 1), *(_chart_rate(o.type, e[o.v], v[o.v]) for o in self))
+        return ca.vertcat(ca.SX(0, 1), *(_chart_rate(o.type, e[o.v], v[o.v]) for o in self if o.type.nv))
 
     def chart_rate_transposed(self, e: ca.SX, p: ca.SX) -> ca.SX:
         """T(e)^T p."""

@@ -7,7 +7,7 @@
     gyro1, sensor:gyro1           what a sensor of the model would show without errors
     strain_energy:boom            of a flexible body, in its stiffness
     section:boom.0.5              of a beam at a node: moment and force that the part beyond it exerts, in the axes of the
-                                  section, by its stiffness (without those of the damping)
+                                  section, from its equilibrium (of bodies whose nodes have `loads` only, by their strains)
     reaction:loop1                of a loop: the wrench on its second frame; of a coupling or an equation: its efforts
     controller, controller:x0     states of controllers: all, of a controller, or one
     energy, kinetic_energy, potential_energy, work, momentum, center_of_mass
@@ -29,6 +29,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import quantities
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate.section_balance import balanced
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
@@ -338,13 +339,15 @@ def _flexible(model: Model, kind: str, name: str) -> Meaning:
 
         return (body,), ("J",), energy
     node = name[len(body) + 1 :]
-    places = {place.name: place for place in flexible.nodes if place.loads is not None}
+    places = {p.name: p for p in flexible.nodes if p.loads is not None or p.beyond is not None}
     if node not in places:
         known = [f"{body}.{place}" for place in places]
         raise ArgumentError(unknown("simulate: record: no section of a beam", name, known))
 
     def section(run: Run) -> Array:
-        return run.q[..., q] @ flexible.node_array(node, "loads", given(run))
+        if places[node].beyond is None:
+            return run.q[..., q] @ flexible.node_array(node, "loads", given(run))
+        return balanced(run, body, node, given(run))
 
     return WRENCH, ("N m",) * 3 + ("N",) * 3, section
 

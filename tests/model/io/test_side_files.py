@@ -45,7 +45,7 @@ def test_models_with_side_files_come_back_exactly(tmp_path, model, suffix):
 def test_nodes_may_differ_in_what_they_have(tmp_path):
     boom = al.flexible.beam(1.0, 1.0, EI_z=1.0, bending_y=1)
     first, *others = boom.nodes
-    bare = dataclasses.replace(first, loads=None)
+    bare = dataclasses.replace(first, loads=None, beyond=None)
     builder = al.ModelBuilder("arm")
     builder.body("boom", dataclasses.replace(boom, nodes=(bare, *others)), joint=al.Revolute())
     al.save(builder.build(), tmp_path / "a.toml", side_files=True)
@@ -103,6 +103,7 @@ def with_one(name, value):
     [
         (without("mass"), "has no array 'mass'"),
         (without("nodes.shapes"), "node 'root' has no shapes"),
+        (without("nodes.beyond.mass"), "node 'root' has no beyond.mass"),
         (without("nodes.name"), "'nodes.position' has 11 entries for 0 of 0 nodes"),
         (with_one("weight", lambda _: np.zeros(3)), "array 'weight' is no field of a flexible body"),
         (with_one("mass", lambda _: np.array(np.nan)), "array 'mass' has a number at [] that is not finite"),

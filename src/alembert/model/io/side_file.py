@@ -20,19 +20,24 @@ import numpy as np
 from alembert.errors import FileError
 from alembert.expression import Expression
 from alembert.model.io.location import read_bytes
-from alembert.model.modal import ModalBody, ModalNode
+from alembert.model.modal import MassBeyond, ModalBody, ModalNode
 
 LARGEST = 1_000_000_000
 """bytes of a side file, and of its arrays in memory"""
 TEXTS = ("modes", "units", "stiffening")
 """fields of a flexible body that stay in the model's file"""
 NUMBERS = tuple(field.name for field in dataclasses.fields(ModalBody) if field.name not in (*TEXTS, "nodes"))
-OF_NODES = tuple(field.name for field in dataclasses.fields(ModalNode) if field.name != "name")
+_BEYOND = tuple(f"beyond.{field.name}" for field in dataclasses.fields(MassBeyond))
+OF_NODES = (
+    *(field.name for field in dataclasses.fields(ModalNode) if field.name not in ("name", "beyond")),
+    *_BEYOND,
+)
 
 
 def has_formulas(body: ModalBody) -> bool:
     """Whether some of its numbers are expressions of parameters, which only a text can hold."""
-    return any(_has_expression(getattr(part, name)) for part, names in _parts(body) for name in names)
+    parts = [(body, NUMBERS), *((node, OF_NODES) for node in body.nodes)]
+    return any(_has_expression(_field(part, name)) for part, names in parts for name in names)
 
 
 def pack(body: ModalBody) -> bytes:
@@ -43,7 +48,7 @@ def pack(body: ModalBody) -> bytes:
             arrays[name] = np.array(getattr(body, name), dtype=float)
     arrays["nodes.name"] = np.array([node.name for node in body.nodes], dtype=str)
     for name in OF_NODES:
-        values = [getattr(node, name) for node in body.nodes]
+        values = [_field(node, name) for node in body.nodes]
         rows = [k for k, value in enumerate(values) if value is not None]
         if rows:
             arrays[f"nodes.{name}"] = np.array([values[k] for k in rows], dtype=float)
@@ -89,10 +94,13 @@ def unpack(path: Path, expected: str | None, texts: Mapping[str, Any]) -> ModalB
             )
         for k, value in zip(rows, values, strict=True):
             nodes[int(k)][name] = value
-    for field in dataclasses.fields(ModalNode):
-        for node in nodes:
-            if field.default is dataclasses.MISSING and field.name not in node:
-                raise FileError(f"{path}: node {node['name']!r} has no {field.name}")
+    required = [field.name for field in dataclasses.fields(ModalNode) if field.default is dataclasses.MISSING]
+    for node in nodes:
+        beyond = {name.removeprefix("beyond."): node.pop(name) for name in _BEYOND if name in node}
+        for name in [*required, *(_BEYOND if beyond else ())]:
+            if name not in node and name.removeprefix("beyond.") not in beyond:
+                raise FileError(f"{path}: node {node['name']!r} has no {name}")
+        node["beyond"] = MassBeyond(**beyond) if beyond else None
     fields = {name: arrays[name].tolist() for name in NUMBERS if name in arrays}
     for field in dataclasses.fields(ModalBody):
         if field.default is dataclasses.MISSING and field.name not in {*fields, *texts}:
@@ -127,8 +135,11 @@ def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
 _KINDS = {"U": "texts", "iu": "whole numbers", "f": "floats"}
 
 
-def _parts(body: ModalBody) -> list[tuple[Any, tuple[str, ...]]]:
-    return [(body, NUMBERS), *((node, OF_NODES) for node in body.nodes)]
+def _field(part: Any, name: str) -> Any:
+    """A field, or a field of one (`beyond.mass`), or None."""
+    for key in name.split("."):
+        part = None if part is None else getattr(part, key)
+    return part
 
 
 def _has_expression(value: Any) -> bool:
