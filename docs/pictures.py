@@ -8,12 +8,14 @@ from __future__ import annotations
 import io
 import runpy
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 import alembert as al
+from alembert.editor import edit
 from alembert.view.browser import Browser
 
 FOLDER = Path(__file__).parent / "images"
@@ -39,6 +41,7 @@ def main() -> None:
         browser.wait_for("!!window.alembert")
         browser.evaluate("alembert.current.show('frames', true)")
         _draw(browser, "model.png")
+        _draw_editor(browser, Path(folder))
     run.plot(show=["energy", "efforts"], path=FOLDER / "run.png")
     linear = al.linearize(model, [-np.pi / 2, 0.0])
     linear.plot("bode", outputs=linear.output_names[:2], path=FOLDER / "bode.png")
@@ -48,6 +51,17 @@ def main() -> None:
         runpy.run_path(str(FOLDER.parents[1] / "examples" / "03_identify_arm.py"))["main"](Path(folder))
         for name in ("efforts", "parameters"):
             _store(Image.open(Path(folder) / f"{name}.png"), f"identified-{name}.png")
+
+
+def _draw_editor(browser: Browser, folder: Path) -> None:
+    """A four-bar linkage, pulled by its coupler."""
+    template = resources.files("alembert.study").joinpath("templates", "fourbar", "model.toml")
+    (folder / "fourbar.toml").write_text(template.read_text(encoding="utf-8"), encoding="utf-8")
+    with edit(folder / "fourbar.toml", open_browser=False) as editor:
+        browser.open(editor.url)
+        browser.wait_for("!!window.alembert")
+        browser.evaluate("editor.select('bodies', 'coupler'); editor.open('python')")
+        _draw(browser, "build.png")
 
 
 def _draw(browser: Browser, name: str) -> None:

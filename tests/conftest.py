@@ -1,5 +1,7 @@
 import os
 
+import pytest
+
 # Before NumPy is imported, here and in the workers: tests run side by side, and a BLAS that splits the small matrices
 # they have over all cores in every worker takes five times as long (OpenBLAS, two workers on two cores).
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -9,3 +11,14 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 def pytest_configure(config):
     """Not in pyproject.toml: the filter imports the package, and NumPy with it, before this file is read."""
     config.addinivalue_line("filterwarnings", "error::alembert.errors.AlembertWarning")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One headless browser for all tests."""
+    from alembert.view import browser
+
+    if browser.find() is None:
+        pytest.skip("pages are looked at in Chromium or Chrome, and none of them is installed")
+    with browser.Browser(width=720, height=480, timeout=120) as running:
+        yield running

@@ -30,6 +30,7 @@ ORDER = [
     "operators",
     "reach",
     "view",
+    "editor",
     "control",
     "linear",
     "check",

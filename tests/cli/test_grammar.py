@@ -34,6 +34,7 @@ ERRORS = {
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
     "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
     "view": (["none.nc"], 2, "none.nc: cannot be read: No such file or directory"),
+    "build": (["arm.doc"], 2, "load: arm.doc has the suffix '.doc', expected one of .toml"),
     "cache": (["clea"], 2, "did you mean 'clear'?"),
 }
 DOCUMENTS = {
@@ -45,6 +46,7 @@ DOCUMENTS = {
     "run": ["study.toml"],
     "verify": ["--case", "screw_descent", "--jobs", "1"],
     "view": ["pendulum", "--html", "pendulum.html"],
+    "build": ["acrobot", "--python", "acrobot.py"],
     "cache": [],
     "bench": ["pendulum", "--batch", "2", "--repeats", "1"],
     "optimise": ["pendulum", "--time", "1", "--end", "pivot=0.5", "--steps", "10"],
@@ -155,6 +157,7 @@ def test_json_of_an_error():
     [
         (["simulate", "pendulum", "--tme", "1"], "no option '--tme'; did you mean '--time'?"),
         (["info", "pendulum", "--debug=3"], "--debug takes no value"),
+        (["build", "pendulum", "--python", "a.txt"], "--python a.txt: expected a name that ends with .py"),
         (["view", "pendulum", "--html", "page.txt"], "--html page.txt: expected a name that ends with .html"),
         (["simulat", "pendulum"], "no command 'simulat'; did you mean 'simulate'?"),
         (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),

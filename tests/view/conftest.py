@@ -1,16 +1,5 @@
 import pytest
 
-from alembert.view import browser
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """One headless browser for all tests."""
-    if browser.find() is None:
-        pytest.skip("pages are looked at in Chromium or Chrome, and none of them is installed")
-    with browser.Browser(width=720, height=480, timeout=120) as running:
-        yield running
-
 
 @pytest.fixture
 def load(chromium):

@@ -3,6 +3,7 @@
 # ruff: noqa: F401, I001  (each module adds its commands, in the order in which the help lists them)
 from alembert.cli import files as _files
 from alembert.cli import view as _view
+from alembert.cli import build as _build
 from alembert.cli import simulation as _simulation
 from alembert.cli import optimisation as _optimisation
 from alembert.cli import linear as _linear

@@ -168,6 +168,18 @@ class Browser:
                 event["text"] = text
             self._call("Input.dispatchKeyEvent", event, session=True)
 
+    def drag(self, start: tuple[float, float], *path: tuple[float, float], release: bool = True) -> None:
+        """Press the mouse at a place of the window, move it along a path, let go."""
+        for kind, (x, y) in (
+            ("Pressed", start),
+            *(("Moved", at) for at in path),
+            ("Released", (path or (start,))[-1]),
+        ):
+            if kind == "Released" and not release:
+                return
+            event = {"type": f"mouse{kind}", "x": x, "y": y, "button": "left", "clickCount": 1}
+            self._call("Input.dispatchMouseEvent", event | {"buttons": int(kind != "Released")}, session=True)
+
     def screenshot(self, path: str | os.PathLike[str] | None = None, *, selector: str = "") -> bytes:
         """A PNG of the window, or of the first element that a selector finds."""
         options: dict[str, Any] = {"format": "png"}

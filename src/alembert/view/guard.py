@@ -38,8 +38,8 @@ class Guard:
 
     def problem(self, path: str, headers: Any) -> str | None:
         """Why a request is refused."""
-        hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
-        if len(hosts) != 1 or urlsplit(f"//{hosts[0]}").hostname not in HOSTS:
+        hosts, origins = headers.get_all("Host") or [], headers.get_all("Origin") or []
+        if len(hosts) != 1 or _host(hosts[0]) not in HOSTS:
             return "this viewer serves its own machine only"
         if len(origins) > 1 or any(origin != f"http://{hosts[0]}" for origin in origins):
             return "this viewer serves its own page only"
@@ -82,6 +82,13 @@ class Guard:
             answer = connection.recv(64)
         if b" 403 " not in answer:
             raise UnsupportedError("view: this version of viser cannot be told to refuse foreign pages")
+
+
+def _host(text: str) -> str | None:
+    try:
+        return urlsplit(f"//{text}").hostname
+    except ValueError:  # a bracket that is not closed
+        return None
 
 
 class _Replaced:

@@ -29,7 +29,7 @@ from alembert.view.sliders import OPERATIONS, PoseProgram, slider_programs
 
 Array = np.ndarray
 THEMES = ("auto", "light", "dark")
-_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "player.js")
+_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "start.js")
 _LARGEST = 32767
 
 
@@ -81,14 +81,14 @@ def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay
     """The text of a page."""
     if theme not in THEMES:
         raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
-    scenes = [_scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Animation) else shown)]
+    scenes = [scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Animation) else shown)]
     if not scenes:
         raise ArgumentError("write_page: there is nothing to show")
     title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
     data = {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
     live = any("live" in s for s in scenes)
-    scripts = [_asset(name) for name in (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1])]
-    style = _asset("page.css")
+    scripts = [asset(name) for name in (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1])]
+    style = asset("page.css")
     allowed = " 'wasm-unsafe-eval'" if live else ""
     policy = (
         f"default-src 'none'; script-src {' '.join(_hash(s) for s in scripts)}{allowed}; style-src {_hash(style)}; "
@@ -142,17 +142,20 @@ def start(model: Model) -> Array:
 
     q = np.clip(model.neutral(), model.lower_limits, model.upper_limits)
     if model.is_constrained:
-        try:
-            return model.assemble(q).q
-        except AlembertError:  # shown with the loops open
-            return q
-    return q
+        rng = np.random.default_rng(0)  # the same picture every time
+        for spread in (0.0, 0.3, 0.6, 0.6, 1.0, 1.0):  # stretched links close from neither side
+            try:
+                return model.assemble(model.integrate(q, spread * rng.standard_normal(model.nv))).q
+            except AlembertError:
+                continue
+    return q  # with the loops open, if they cannot be closed
 
 
 # --- data ---------------------------------------------------------------------------------------------------
 
 
-def _scene_data(thing: Any) -> dict[str, Any]:
+def scene_data(thing: Any) -> dict[str, Any]:
+    """What the scripts of a page draw: a model with sliders, or a motion."""
     if isinstance(thing, Model):
         thing = Still(thing)
     if isinstance(thing, Still):
@@ -356,7 +359,8 @@ def _json(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A script or a style that pages are made of."""
     text = resources.files("alembert.view").joinpath("assets", name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
 

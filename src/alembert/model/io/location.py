@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -30,6 +30,14 @@ LONGEST_TEXT, LONGEST_KEY = 100_000, 1_000
 
 _LARGEST_INTEGER = 14_000
 """Bits; Python refuses to print larger ones"""
+
+
+class PlacedError(FileError):
+    """What is wrong with a document, as one text and by place."""
+
+    def __init__(self, text: str, problems: Sequence[tuple[Place, str]] = ()) -> None:
+        super().__init__(text)
+        self.problems = tuple(problems)
 
 
 def read_bytes(path: str | os.PathLike[str], largest: int) -> bytes:
@@ -95,7 +103,7 @@ class Source:
         return self._lines.get(place, 1)
 
     def error(self, place: Place, what: str) -> FileError:
-        return FileError(self.sentence(place, what))
+        return PlacedError(self.sentence(place, what), [(place, what)])
 
     def sentence(self, place: Place, what: str) -> str:
         """`file:line: path: what`"""

@@ -26,7 +26,7 @@ from alembert.model.builder import ModelBuilder
 from alembert.model.inertia import Inertia
 from alembert.model.io import schema, side_file, toml, yaml
 from alembert.model.io.explanation import explanations, walk
-from alembert.model.io.location import Place, Source, read_text
+from alembert.model.io.location import Place, PlacedError, Source, read_text
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format, described
 from alembert.model.io.text import is_word
 from alembert.model.model import Model, check_model
@@ -56,15 +56,15 @@ def save_native(model: Model, path: str | os.PathLike[str], *, side_files: bool 
     text = syntax.write(document)
     try:
         for name, content in files.items():
-            _write(path.with_name(name), content)
-        _write(path, text.encode())
+            write_whole(path.with_name(name), content)
+        write_whole(path, text.encode())
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def loads(text: str, syntax: str = "toml", *, name: str = "<text>") -> Model:
-    """The model in a text; `name` stands for the file in messages."""
-    return _model(_syntax(syntax).parse(text, name))
+def loads(text: str, syntax: str = "toml", *, name: str = "<text>", folder: Path | None = None) -> Model:
+    """The model in a text; `name` stands for the file in messages, and `folder` is where its side files are."""
+    return _model(_syntax(syntax).parse(text, name), folder)
 
 
 def dumps(model: Model, syntax: str = "toml") -> str:
@@ -122,7 +122,7 @@ def _validated(source: Source, folder: Path | None) -> Any:
         lines = [source.sentence(place, what) for place, what in errors[:_MOST_ERRORS]]
         if len(errors) > _MOST_ERRORS:
             lines.append(f"... and {len(errors) - _MOST_ERRORS} more")
-        raise FileError("\n".join(lines)) from None
+        raise PlacedError("\n".join(lines), errors) from None
 
 
 def _parameters(data: Mapping[str, Any]) -> dict[str, float | None]:
@@ -289,7 +289,8 @@ def _kind(joint_type: Pair) -> str:
     return joint_type.kind
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """A file that appears whole or not at all."""
     path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}")
     try:

@@ -10,7 +10,8 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from alembert.errors import FileError
 from alembert.model.io.location import DEEPEST, Place, Source, check_sizes, depth_error
@@ -45,11 +46,20 @@ def parse(text: str, name: str) -> Source:
             line, what = str(text.count("\n") + 1), f"{what} at the end of the document"
         raise FileError(f"{name}:{line}: not valid TOML: {what}") from None
     check_sizes(name, data)
-    return Source(name, data, lambda: _Scanner(text).scan())
+    return Source(name, data, lambda: Scanner(text).scan().lines)
 
 
-class _Scanner:
-    """Finds the line of every key and list entry of a valid TOML text."""
+@dataclass
+class Block:
+    """A heading with the pairs below it, or the pairs before all headings; `start` to `end`, without comments around it."""
+
+    place: Place
+    start: int
+    end: int
+
+
+class Scanner:
+    """Finds where every key, value and heading of a valid TOML text stands."""
 
     _BLANK = re.compile(r"[ \t]*")
     _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
@@ -66,17 +76,24 @@ class _Scanner:
         self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.lines: dict[Place, int] = {(): 1}
         self.last: dict[Place, int] = {}  # array of tables -> its latest index
+        self.values: dict[Place, tuple[int, int]] = {}
+        """what stands behind the equals sign of a key, and the entries of lists"""
+        self.pairs: dict[Place, tuple[int, int]] = {}
+        """key, equals sign and value"""
+        self.names: dict[Place, list[tuple[int, int]]] = {}
+        """where a key is spelt, in pairs and in headings"""
+        self.blocks: list[Block] = [Block((), 0, 0)]
 
-    def scan(self) -> dict[Place, int]:
-        prefix: Place = ()
+    def scan(self) -> Self:
         while self.skip(self._SPACE) < len(self.text):
             if self.text.startswith("[[", self.at):
-                prefix = self.header(2)
+                self.header(2)
             elif self.text[self.at] == "[":
-                prefix = self.header(1)
+                self.header(1)
             else:
-                self.pair(prefix)
-        return self.lines
+                self.pair(self.blocks[-1].place)
+            self.blocks[-1].end = self.at
+        return self
 
     def skip(self, pattern: re.Pattern[str]) -> int:
         found = pattern.match(self.text, self.at)
@@ -87,34 +104,38 @@ class _Scanner:
         self.lines.setdefault(place, bisect_right(self.starts, position))
         return place
 
-    def header(self, brackets: int) -> Place:
+    def header(self, brackets: int) -> None:
         start = self.at
         self.at += brackets
-        *outer, name = self.keys()
+        *outer, (name, span) = self.keys()
         self.at += brackets
         place: Place = ()
-        for key in outer:
-            place = self.inside(self.mark((*place, key), start))
+        for key, where in outer:
+            place = self.mark((*place, key), start)
+            self.names.setdefault(place, []).append(where)
+            place = self.inside(place)
         place = self.mark((*place, name), start)
+        self.names.setdefault(place, []).append(span)
         if brackets == 2:
             self.last[place] = self.last.get(place, -1) + 1
             place = self.mark(self.inside(place), start)
-        return place
+        self.blocks.append(Block(place, start, self.at))
 
     def inside(self, place: Place) -> Place:
         return (*place, self.last[place]) if place in self.last else place
 
-    def keys(self) -> list[str]:
+    def keys(self) -> list[tuple[str, tuple[int, int]]]:
         found = []
         while True:
             self.skip(self._BLANK)
             start = self.at
             if self.text[start] in "\"'":
                 self.skip(self._STRING)
-                found.append(tomllib.loads(f"key = {self.text[start : self.at]}")["key"])
+                key = tomllib.loads(f"key = {self.text[start : self.at]}")["key"]
             else:
                 self.skip(self._BARE_KEY)
-                found.append(self.text[start : self.at])
+                key = self.text[start : self.at]
+            found.append((key, (start, self.at)))
             self.skip(self._BLANK)
             if self.text[self.at] != ".":
                 return found
@@ -123,14 +144,17 @@ class _Scanner:
     def pair(self, prefix: Place) -> None:
         start = self.at
         place = prefix
-        for key in self.keys():
+        for key, span in self.keys():
             place = self.mark((*place, key), start)
+            self.names.setdefault(place, []).append(span)
         self.at += 1  # the equals sign
         self.skip(self._BLANK)
         self.value(place)
+        self.pairs[place] = (start, self.at)
 
     def value(self, place: Place) -> None:
-        opening = self.text[self.at]
+        start = self.at
+        opening = self.text[start]
         if opening in "\"'":
             self.skip(self._STRING)
         elif opening == "[":
@@ -141,6 +165,8 @@ class _Scanner:
                 self.pair(place)
         else:
             self.skip(self._BARE_VALUE)
+            self.at = start + len(self.text[start : self.at].rstrip())
+        self.values[place] = (start, self.at)
 
     def entries(self, closing: str) -> Iterator[None]:
         self.at += 1
@@ -153,43 +179,44 @@ class _Scanner:
 
 def write(document: Mapping[str, Any]) -> str:
     """A document of tables of tables; small tables go on one line, larger ones get a heading."""
-    return "\n".join(_table(document, ())).lstrip("\n") + "\n"
+    return "\n".join(table_lines(document, ())).lstrip("\n") + "\n"
 
 
-def _table(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
+def table_lines(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
+    """The lines of a table below its heading, and those of tables in it that have headings of their own."""
     lines, below = [], []
     for key, value in table.items():
-        line = f"{_key(key)} = {_inline(value)}"
-        if isinstance(value, Mapping) and (_has_headings(place) or len(line) > WIDEST):
+        line = f"{written_key(key)} = {inline(value)}"
+        if isinstance(value, Mapping) and (has_headings(place) or len(line) > WIDEST):
             below += _section(value, (*place, key))
         elif isinstance(value, list) and len(line) > WIDEST:
-            lines += [f"{_key(key)} = [", *(f"    {_inline(entry)}," for entry in value), "]"]
+            lines += [f"{written_key(key)} = [", *(f"    {inline(entry)}," for entry in value), "]"]
         else:
             lines.append(line)
     return lines + below
 
 
-def _has_headings(place: tuple[str, ...]) -> bool:
+def has_headings(place: tuple[str, ...]) -> bool:
     """The tables in a document and in its sections have headings of their own."""
     return len(place) < 2
 
 
 def _section(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
-    lines = _table(table, place)
+    lines = table_lines(table, place)
     only_headings = lines and lines[0] == ""
     if only_headings:
         return lines
-    return ["", f"[{'.'.join(_key(key) for key in place)}]", *lines]
+    return ["", f"[{'.'.join(written_key(key) for key in place)}]", *lines]
 
 
-def _inline(value: Any) -> str:
+def inline(value: Any) -> str:
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {_inline(entry)}" for key, entry in value.items())
+        inside = ", ".join(f"{written_key(key)} = {inline(entry)}" for key, entry in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, list):
-        return "[" + ", ".join(_inline(entry) for entry in value) + "]"
+        return "[" + ", ".join(inline(entry) for entry in value) + "]"
     return quoted(value) if isinstance(value, str) else number(value)
 
 
-def _key(key: str) -> str:
+def written_key(key: str) -> str:
     return key if is_word(key) else quoted(key)

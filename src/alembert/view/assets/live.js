@@ -50,19 +50,29 @@ class Live {
 
   toggle() { if (this.running) this.stop(); else this.play(); }
 
-  moved(index) {
-    // a joint that was moved by hand starts from there, at rest
-    const place = this.data.joints.find(([v]) => v === index);
-    if (!place || !this.memory) return;
+  moved(index) { this.take(this.data.joints.filter(([v]) => v === index)); }
+
+  movedAll() { this.take(this.data.joints); }
+
+  take(joints) {
+    // joints that were moved by hand start from there, at rest
+    if (!joints.length || !this.memory) return;
     const q = this.part("q"), before = [...q];
-    q[place[1]] = this.player.x[index];
+    for (const [v, at] of joints) q[at] = this.player.x[v];
     this.part("v").fill(0);
     if (this.functions.settle_now) {
-      // loops close around it, or it stays where it was
+      // loops close around them, or they stay where they were
       this.functions.settle_now();
       if (!q.every(Number.isFinite)) { q.set(before); this.part("v").fill(0); }
     }
     this.draw();
+  }
+
+  read() {
+    // where the joints are while time runs
+    if (!this.memory) return;
+    const q = this.part("q");
+    for (const [v, at] of this.data.joints) this.player.x[v] = q[at];
   }
 
   advance(seconds) {

@@ -1,5 +1,5 @@
 "use strict";
-// Reads the data block of the page, and gives every scene its picture, plots, sliders and controls.
+// A scene with its picture, plots, sliders and controls.
 
 function bytes(text) { return Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer; }
 function unpack(packed) {  // int16 with scale and offset; -32768 is a gap
@@ -119,6 +119,7 @@ class Player {
       stage.querySelectorAll("canvas").forEach((c) => c.remove());
       stage.append(element("p", { className: "problem", textContent: "This browser offers no WebGL, so there is no 3-D picture. The plots work without it." }));
     }
+    if (this.stage && data.posing) this.hand = new Hand(this);
     this.plots = data.panels.map((panel) => new Plot(panel, (t) => { this.pause(); this.seek(t); }));
     if (this.plots.length || data.posing) {
       const aside = element("aside", { ariaLabel: data.posing ? "joints" : "plots" });
@@ -129,6 +130,24 @@ class Player {
     host.append(this.controls());
     if (data.live) this.live = new Live(this, data.live, host.querySelector("aside"));
     this.seek(this.time);
+  }
+
+  replace(data) {
+    // another model in the same place; joints of the same name stay where they are
+    const kept = new Map((this.data.posing?.sliders || []).map((s) => [s.name, this.x[s.index]]));
+    const box = this.root.querySelector(".sliders");
+    this.data = data;
+    if (data.posing) {
+      for (const s of data.posing.sliders) if (kept.has(s.name)) s.shown = Math.min(Math.max(kept.get(s.name), s.low), s.high);
+      box.replaceWith(this.sliders());
+      for (const s of data.posing.sliders) if (s.shown !== undefined) this.x[s.index] = s.shown;
+      if (data.posing.closing) this.x = closed(data.posing, this.x, -1) || startValues(data.posing);
+      this.write();
+    } else { this.x = new Float64Array(0); box.replaceChildren(); }
+    if (this.stage) this.stage.replace(data, data.posing && runProgram(data.posing.poses, this.x));
+    if (this.stage && !data.posing && data.motion) this.stage.show(data.motion.start);
+    this.hand?.release();
+    this.root.querySelector(".bar").replaceWith(this.controls());
   }
 
   // --- controls ----------------------------------------------------------------------------------------------
@@ -150,7 +169,7 @@ class Player {
     const choices = [
       ["trails", "Trails", m && d.trails.length], ["ghosts", "Ghosts", m && m.count > 1], ["forces", "Forces", d.arrows.length], ["frames", "Frames", true],
       ["com", "Mass", d.masses.length], ["inertia", "Inertia", d.masses.length], ["loops", "Loops", d.loops.length], ["sensors", "Sensors", d.sensors.length],
-      ["names", "Names", true], ["ground", "Ground", d.gravity > 0], ["follow", "Follow", m && m.count > 1],
+      ["names", "Names", true], ["pull", "Pull", this.hand && !d.editing], ["ground", "Ground", d.gravity > 0], ["follow", "Follow", m && m.count > 1],
     ];
     this.switches = {};
     for (const [name, label, offered] of choices) {
@@ -177,6 +196,7 @@ class Player {
   }
 
   show(name, value) {
+    if (name === "pull") this.hand.use(value ? "pull" : "");
     this.stage.toggle(name, value);
     if (this.switches[name]) this.switches[name].ariaPressed = String(value);
   }
@@ -280,6 +300,7 @@ class Player {
       this.seek(t);
     }
     if (this.live) this.live.advance(seconds);
+    if (this.hand) this.hand.advance();
     if (this.stage) this.stage.render();
   }
 
@@ -296,51 +317,3 @@ class Player {
 
   theme() { if (this.stage) this.stage.theme(); for (const plot of this.plots) plot.layout(); }
 }
-
-(function start() {
-  const page = JSON.parse(document.getElementById("data").textContent), html = document.documentElement;
-  const media = window.matchMedia("(prefers-color-scheme: dark)");
-  html.dataset.theme = page.theme === "auto" ? (media.matches ? "dark" : "light") : page.theme;
-  const main = document.querySelector("main"), tabs = element("div", { role: "tablist", ariaLabel: "scenes" }), players = [], calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let current = -1;
-  const hosts = page.scenes.map((scene, k) => {
-    const host = element("section", { className: "player", id: `scene${k}`, hidden: true });
-    if (page.scenes.length > 1) { host.setAttribute("role", "tabpanel"); host.setAttribute("aria-labelledby", `tab${k}`); }
-    main.append(host);
-    return host;
-  });
-  function select(k, focus) {
-    if (players[current]) players[current].pause();
-    hosts.forEach((host, i) => { host.hidden = i !== k; });
-    [...tabs.children].forEach((tab, i) => { tab.setAttribute("aria-selected", String(i === k)); tab.tabIndex = i === k ? 0 : -1; });
-    if (focus) tabs.children[k].focus();
-    current = k;
-    if (!players[k]) players[k] = new Player(decode(page.scenes[k]), hosts[k]);
-    if (page.autoplay && !calm) players[k].play();
-  }
-  page.scenes.forEach((scene, k) => tabs.append(element("button", { type: "button", role: "tab", id: `tab${k}`, "aria-controls": `scene${k}`, textContent: scene.title, onclick: () => select(k) })));
-  tabs.addEventListener("keydown", (e) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
-    if (step) { e.preventDefault(); select((current + step + page.scenes.length) % page.scenes.length, true); }
-  });
-  if (page.scenes.length > 1) document.querySelector("h1").after(tabs);
-  const theme = document.getElementById("theme");
-  theme.addEventListener("click", () => {
-    html.dataset.theme = html.dataset.theme === "dark" ? "light" : "dark";
-    for (const p of players) if (p) p.theme();
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, [role=tablist]")) return;
-    if (event.key === " " && event.target.closest("button")) return;
-    if (players[current]) players[current].key(event);
-  });
-  select(0);
-  let before = performance.now();
-  (function frame(now) {
-    const seconds = Math.min(Math.max((now - before) / 1000, 0), 0.25);
-    before = now;
-    if (players[current]) players[current].advance(seconds);
-    requestAnimationFrame(frame);
-  })(before);
-  window.alembert = { players, select, get current() { return players[current]; } };
-})();

@@ -14,8 +14,6 @@ class Stage {
     this.host = host;
     this.dirty = true;
     this.on = { trails: true, forces: true, ground: true };
-    this.count = data.bodies.length;
-    this.matrices = Array.from({ length: this.count + 1 }, () => new THREE.Matrix4());  // the last is the world
     this.renderer = new THREE.WebGLRenderer({ antialias: true, alpha: true });
     this.renderer.toneMapping = THREE.NeutralToneMapping;
     this.renderer.shadowMap.enabled = true;
@@ -27,18 +25,11 @@ class Stage {
     host.prepend(this.canvas);
     this.scene = new THREE.Scene();
     this.root = new THREE.Group();  // the model's up becomes y
-    this.root.quaternion.setFromUnitVectors(new THREE.Vector3(...data.up), new THREE.Vector3(0, 1, 0));
-    this.root.updateMatrixWorld(true);
     this.scene.add(this.root);
     this.camera = new THREE.PerspectiveCamera(38, 1, 0.01, 1000);
     this.controls = new THREE.OrbitControls(this.camera, this.canvas);
     this.controls.addEventListener("change", () => { this.dirty = true; });
-    if (rows) this.place(rows);
-    this.measure();
-    this.light();
-    this.shapes();
-    this.marks();
-    if (data.motion) { this.trails(); this.arrows(); }
+    this.fill(rows);
     this.canvas.addEventListener("pointermove", (e) => this.point(e));
     this.canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
     this.canvas.addEventListener("dblclick", () => this.home());
@@ -49,6 +40,37 @@ class Stage {
     new ResizeObserver(() => this.resize()).observe(host);
     this.theme();
     this.home();
+  }
+
+  fill(rows) {
+    const data = this.data;
+    this.count = data.bodies.length;
+    this.matrices = Array.from({ length: this.count + 1 }, () => new THREE.Matrix4());  // the last is the world
+    this.root.quaternion.setFromUnitVectors(new THREE.Vector3(...data.up), new THREE.Vector3(0, 1, 0));
+    this.root.updateMatrixWorld(true);
+    if (rows) this.place(rows);
+    this.measure();
+    this.light();
+    this.shapes();
+    this.marks();
+    if (data.motion) { this.trails(); this.arrows(); }
+  }
+
+  replace(data, rows) {
+    // other data in the same picture, seen from where one looked; from further away where it has grown out of it
+    const before = this.size, on = this.on;
+    this.root.traverse((object) => { object.geometry?.dispose(); object.material?.dispose(); });
+    this.root.clear();
+    this.scene.remove(this.sky, this.sun, this.sun.target, this.fillLight, this.ground);
+    this.grid = undefined;
+    this.data = data;
+    this.fill(rows);
+    this.on = on;
+    for (const [name, group] of Object.entries(this.layers)) group.visible = !!on[name];
+    this.ground.visible = !!on.ground;
+    this.makeLabels();
+    this.theme();
+    if (this.size > 1.5 * before || this.size < before / 3) this.home(); else this.update();
   }
 
   // --- where bodies are ------------------------------------------------------------------------------------
@@ -138,9 +160,9 @@ class Stage {
     c.left = c.bottom = -0.9 * d; c.right = c.top = 0.9 * d; c.near = 0.05 * d; c.far = 4 * d;
     this.sun.shadow.bias = -0.0005; this.sun.shadow.normalBias = 0.004 * d;
     this.sun.shadow.radius = 3;
-    this.fill = new THREE.DirectionalLight(0xdfe8ff, 0.9);
-    this.fill.position.set(-d, 0.4 * d, -0.6 * d);
-    this.scene.add(this.sky, this.sun, this.sun.target, this.fill);
+    this.fillLight = new THREE.DirectionalLight(0xdfe8ff, 0.9);
+    this.fillLight.position.set(-d, 0.4 * d, -0.6 * d);
+    this.scene.add(this.sky, this.sun, this.sun.target, this.fillLight);
     this.ground = new THREE.Group();
     this.scene.add(this.ground);
     if (this.data.gravity > 0) {
@@ -449,16 +471,25 @@ class Stage {
   point(event) {
     if (event.buttons || performance.now() - (this.pointed || 0) < 40) { this.tip.hidden = true; return; }
     this.pointed = performance.now();
-    const box = this.canvas.getBoundingClientRect();
-    const at = new THREE.Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2);
-    const ray = new THREE.Raycaster();
-    ray.setFromCamera(at, this.camera);
-    const hit = ray.intersectObjects(this.groups.filter((g) => g.mesh.geometry.attributes.position.count * g.parts.length < 3e5).map((g) => g.mesh), false)[0];
-    this.tip.hidden = !hit;
-    if (!hit) return;
-    const part = hit.object.userData.parts[hit.instanceId];
-    this.tip.textContent = part.body < 0 ? "world" : this.data.bodies[part.body];
+    const box = this.canvas.getBoundingClientRect(), found = this.hit(event);
+    this.tip.hidden = !found;
+    this.canvas.style.cursor = found && found.body >= 0 && this.grabs ? "grab" : "";
+    if (!found) return;
+    this.tip.textContent = found.body < 0 ? "world" : this.data.bodies[found.body];
     this.tip.style.transform = `translate(${event.clientX - box.left + 12}px, ${event.clientY - box.top + 10}px)`;
+  }
+
+  ray(event) {
+    const box = this.canvas.getBoundingClientRect(), ray = new THREE.Raycaster();
+    ray.setFromCamera(new THREE.Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2), this.camera);
+    return ray;
+  }
+
+  hit(event) {
+    // the body under the pointer, and where it was hit
+    const meshes = this.groups.filter((g) => g.mesh.geometry.attributes.position.count * g.parts.length < 3e5).map((g) => g.mesh);
+    const found = this.ray(event).intersectObjects(meshes, false)[0];
+    return found && { body: found.object.userData.parts[found.instanceId].body, point: found.point };
   }
 
   key(event) {
