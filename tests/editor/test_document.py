@@ -5,7 +5,7 @@ from importlib import resources
 import pytest
 
 import alembert as al
-from alembert.editor import Document, python_source
+from alembert.editor import ModelDocument, python_source
 from alembert.editor.document import typed
 from alembert.editor.forms import forms
 from alembert.errors import ArgumentError, FileError
@@ -60,7 +60,7 @@ target = "tip"
 def linked(tmp_path):
     path = tmp_path / "linked.toml"
     path.write_text(LINKED)
-    return Document.open(path)
+    return ModelDocument.open(path)
 
 
 def test_a_file_that_is_not_changed_is_saved_as_it_was(tmp_path):
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_changed_is_saved_as_it_was(tmp_path):
     ):
         path = tmp_path / f"{name}.toml"
         path.write_bytes(raw)
-        document = Document.open(path)
+        document = ModelDocument.open(path)
         document.change([{"put": ["bodies", "b", "inertia", "sphere", "mass"], "typed": "2.5"}])
         assert document.save().read_bytes() == raw.replace(b"{ mass = 1, radius", b"{ mass = 2.5, radius")
         document.undo()
@@ -119,7 +119,7 @@ def test_what_cannot_be_without_a_part_goes_with_it(linked):
 
 
 def test_a_model_is_made_from_nothing(tmp_path):
-    document = Document.open(tmp_path / "my arm.toml")
+    document = ModelDocument.open(tmp_path / "my arm.toml")
     assert document.model.name == "my_arm"
     assert document.add("bodies") == "body1"
     assert document.add("bodies", parent="body1") == "body2"
@@ -199,10 +199,10 @@ def test_the_same_number_is_not_written_again(linked):
         (lambda d: d.write("a = "), "linked.toml:1: not valid TOML: Invalid value"),
         (lambda d: d.save("../x.toml"), "'../x.toml' is no name for a model file"),
         (
-            lambda d: Document.open(None).save(),
+            lambda d: ModelDocument.open(None).save(),
             "this model has no file yet; give it a name that ends with .toml",
         ),
-        (lambda d: Document.open("none/x.toml"), "cannot be made: there is no folder none"),
+        (lambda d: ModelDocument.open("none/x.toml"), "cannot be made: there is no folder none"),
     ],
 )
 def test_what_cannot_be_done_is_said(linked, act, message):
@@ -233,7 +233,7 @@ def test_work_of_others_is_not_written_over(linked, tmp_path):
 
 def test_other_formats_are_saved_as_toml(tmp_path):
     al.save(al.library.two_link(), tmp_path / "arm.yaml")
-    document = Document.open(tmp_path / "arm.yaml")
+    document = ModelDocument.open(tmp_path / "arm.yaml")
     assert document.path == tmp_path / "arm.toml"
     assert document.saved is None
     assert al.load(document.save()) == al.load(tmp_path / "arm.yaml")
@@ -263,7 +263,7 @@ def texts():
 
 def test_the_python_makes_the_same_model():
     for text in texts():
-        document = Document(None, text)
+        document = ModelDocument(None, text)
         source = python_source(document.model, document.data)
         made = {}
         exec(source, made)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from alembert.editor import Document, Editor, edit
+from alembert.editor import Editor, ModelDocument, edit
 from alembert.errors import ArgumentError
 
 
@@ -90,8 +90,8 @@ def test_an_action_is_answered_with_the_new_state(editor):
 def test_a_port_is_taken_once(editor):
     port = urlsplit(editor.url).port
     with pytest.raises(ArgumentError, match=f"build: port {port} cannot be used: "):
-        Editor(Document.open(None), port=port, open_browser=False)
-    with Editor(Document.open(None), open_browser=False) as other:
+        Editor(ModelDocument.open(None), port=port, open_browser=False)
+    with Editor(ModelDocument.open(None), open_browser=False) as other:
         assert other.url != editor.url
         assert "of a new model at http://127.0.0.1" in repr(other)
         assert other.state()["file"] == ""

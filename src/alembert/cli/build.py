@@ -12,7 +12,7 @@ from alembert.cli.app import MODELS, Json, command
 from alembert.cli.models import complete_model, load_model
 
 if TYPE_CHECKING:
-    from alembert.editor import Document
+    from alembert.editor import ModelDocument
 
 
 @command(
@@ -55,14 +55,14 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Make or change a model in the browser: bodies, joints, numbers, with its picture, until Ctrl-C."""
-    from alembert.editor import Document, Editor
+    from alembert.editor import Editor, ModelDocument
     from alembert.model.io.native import dumps
 
     if file is not None and not file.suffix and not file.exists():
         model = load_model(file)
-        document = Document(Path(f"{model.name}.toml"), dumps(model))
+        document = ModelDocument(Path(f"{model.name}.toml"), dumps(model))
     else:
-        document = Document.open(file)
+        document = ModelDocument.open(file)
     if python is not None:
         return _write_python(document, python, as_json)
     with Editor(document, port=port, open_browser=browser) as editor:
@@ -72,7 +72,7 @@ def build(
         editor.wait()
 
 
-def _write_python(document: Document, path: Path, as_json: bool) -> None:
+def _write_python(document: ModelDocument, path: Path, as_json: bool) -> None:
     from alembert.editor import python_source
     from alembert.errors import ArgumentError, FileError
 

@@ -67,7 +67,7 @@ class _Step:
 
 
 @dataclass
-class Document:
+class ModelDocument:
     """`path` is None for a model that has no file yet; `text` is the whole file."""
 
     path: Path | None
@@ -86,7 +86,7 @@ class Document:
         self._read()
 
     @classmethod
-    def open(cls, path: Path | str | None) -> Document:
+    def open(cls, path: Path | str | None) -> ModelDocument:
         """A `.toml` file; a new one where there is none; other formats are read, to be saved as TOML."""
         if path is None:
             return cls(None, NEW.format(name="model"))

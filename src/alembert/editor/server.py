@@ -21,7 +21,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
-from alembert.editor.document import Document
+from alembert.editor.document import ModelDocument
 from alembert.editor.forms import forms
 from alembert.editor.python_source import python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
@@ -45,13 +45,15 @@ def edit(path: str | Path | None = None, *, port: int | None = None, open_browse
     `path` is a file of Alembert's own format (.toml). One that is not there yet begins as an empty model; one of another
     format is read, and saved as .toml beside it. Only this machine is served.
     """
-    return Editor(Document.open(path), port=port, open_browser=open_browser)
+    return Editor(ModelDocument.open(path), port=port, open_browser=open_browser)
 
 
 class Editor:
     """A running editor: `document` is what it edits, `url` where."""
 
-    def __init__(self, document: Document, *, port: int | None = None, open_browser: bool = True) -> None:
+    def __init__(
+        self, document: ModelDocument, *, port: int | None = None, open_browser: bool = True
+    ) -> None:
         self.document = document
         self._guard = Guard()
         self._lock = threading.Lock()

@@ -50,7 +50,7 @@ def parse(text: str, name: str) -> Source:
 
 
 @dataclass
-class Block:
+class HeadedBlock:
     """A heading with the pairs below it, or the pairs before all headings; `start` to `end`, without comments around it."""
 
     place: Place
@@ -82,7 +82,7 @@ class Scanner:
         """key, equals sign and value"""
         self.names: dict[Place, list[tuple[int, int]]] = {}
         """where a key is spelt, in pairs and in headings"""
-        self.blocks: list[Block] = [Block((), 0, 0)]
+        self.blocks: list[HeadedBlock] = [HeadedBlock((), 0, 0)]
 
     def scan(self) -> Self:
         while self.skip(self._SPACE) < len(self.text):
@@ -119,7 +119,7 @@ class Scanner:
         if brackets == 2:
             self.last[place] = self.last.get(place, -1) + 1
             place = self.mark(self.inside(place), start)
-        self.blocks.append(Block(place, start, self.at))
+        self.blocks.append(HeadedBlock(place, start, self.at))
 
     def inside(self, place: Place) -> Place:
         return (*place, self.last[place]) if place in self.last else place

@@ -19,7 +19,7 @@ from typing import Any
 
 from alembert.errors import UnsupportedError
 from alembert.model.io.location import Place, shown
-from alembert.model.io.toml import Block, Scanner, has_headings, inline, table_lines, written_key
+from alembert.model.io.toml import HeadedBlock, Scanner, has_headings, inline, table_lines, written_key
 
 Edit = tuple[int, int, str]
 """what stands from here to there becomes this"""
@@ -308,7 +308,7 @@ def _whole_lines(text: str, span: tuple[int, int]) -> Edit:
     return (text.rfind("\n", 0, span[0]) + 1, len(text) if end < 0 else end + 1, "")
 
 
-def _whole_block(text: str, block: Block) -> Edit:
+def _whole_block(text: str, block: HeadedBlock) -> Edit:
     """A heading with its pairs, the remarks right above it and the empty lines below."""
     start = text.rfind("\n", 0, block.start) + 1
     while start > 0:
