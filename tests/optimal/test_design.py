@@ -80,7 +80,9 @@ def test_the_widest_bow_of_a_given_energy():
     halves = Phases(
         {"one": Problem(bow, 0.5, start={"x": 0}, integrals={"energy": (lambda s: s.u**2, 0.25, 0.25)})}
     )
-    assert halves.solve(4).solution.stages.x_names[-1] == "integral of one: energy"
+    half = halves.solve(4)["one"].solution
+    assert half.stages.x_names[-1] == "integral of energy"
+    assert half.cost == pytest.approx(0.25 / 2, rel=1e-6)  # half of it is the effort
 
 
 def slider(**more):

@@ -1,11 +1,14 @@
-"""Phases that follow each other: dynamics, masses and speeds that change between them, and free durations."""
+"""Phases that follow each other: models, masses and speeds that change between them, meshes and durations of their own."""
 
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Phases, Problem, System, effort, terminal
+from alembert.optimal import Phases, Problem, System, effort, impact, running, same_bodies, terminal
+from alembert.verify.mechanisms import four_bars
+
+CART = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
 
 
 def slider():
@@ -19,15 +22,14 @@ def bounce(**more):
     model = slider()
     there = Problem(model, 1.0, start={"q": [0.0], "v": 0}, end={"q": [1.0]}, cost=effort())
     back = Problem(model, 1.0, end={"q": [0.0], "v": 0}, cost=effort())
-    links = {"back": {"v slide": lambda s: -0.5 * s.v[0]}}
-    return Phases({"there": there, "back": back}, links=links, **more)
+    return Phases({"there": there, "back": back}, links={"back": impact("mass", restitution=0.5)}, **more)
 
 
-@pytest.mark.parametrize("solver", ["sweep", "ipopt"])
+@pytest.mark.parametrize("solver", ["sweep", "ipopt", "fatrop"])
 def test_impact_with_restitution(solver):
     """With v at the wall the efforts cost 6 - 6 v + 2 v^2 and 6 - 3 v + v^2 / 2: least for v = 1.8. Controls are linear, for
-    which the transcription is exact."""
-    solution = bounce().solve(10, solver=solver)
+    which the transcription is exact, on any mesh."""
+    solution = bounce().solve({"there": 10, "back": 4}, transcription="hermite-simpson", solver=solver)
     assert solution.success, solution.diagnosis()
     assert solution.cost == pytest.approx(3.9, rel=1e-8)
     there, back = solution["there"], solution["back"]
@@ -37,6 +39,22 @@ def test_impact_with_restitution(solver):
     assert solution.duration == 2.0
     np.testing.assert_allclose(back.time[[0, -1]], [1.0, 2.0])
     assert there.control("slide").shape == (10,)
+    assert back.control("slide").shape == (4,)
+    # costates are slopes of the cost to go: the impact passes -v/2 on, and the wall takes the rest of q's
+    np.testing.assert_allclose(
+        there.solution.costates[-1][1], -0.5 * back.solution._outcome.iterate.costates[0, 1], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        back.solution.multipliers["end q slide"], back.solution.costates[-1][0], atol=1e-6
+    )
+
+
+def test_a_transcription_for_each_phase():
+    """With both of order 2 or more, and another number of steps: 3.9 as the steps become short, (1/40)^2 times a few."""
+    solution = bounce().solve({"there": 40, "back": 30}, transcription={"there": "dmoc", "back": "midpoint"})
+    assert solution.success
+    assert solution.cost == pytest.approx(3.9, rel=2e-3)
+    assert [motion.solution.transcription for _, motion in solution.items()] == ["dmoc", "midpoint"]
 
 
 def test_rocket_that_drops_a_stage():
@@ -69,19 +87,115 @@ def test_rocket_that_drops_a_stage():
 def test_a_solution_is_a_guess():
     phases = bounce()
     first = phases.solve(10)
-    assert phases.solve(10, guess=first).iterations <= 1
+    assert phases.solve(10, guess=first).iterations == 0
+    assert phases.solve(20, guess=first).iterations <= 1
+
+
+def test_free_joints_go_on():
+    """A turn in two phases with other meshes is the turn in one: nodes where the phases meet are nodes of the whole."""
+    builder = al.ModelBuilder("rigid", gravity=(0, 0, 0))
+    builder.body("body", al.Inertia.box(3.0, (0.2, 0.5, 1.0)), joint=al.Spherical())
+    model = builder.build()
+    q1 = model.integrate(model.neutral(), np.array([0.5, -1.0, 0.7]))
+    start, end = {"q": model.neutral(), "v": 0}, {"q": q1, "v": 0}
+    whole = Problem(model, 2.0, start=start, end=end).solve(
+        8, nodes=[0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1]
+    )
+    parts = Phases({"one": Problem(model, 1.0, start=start), "two": Problem(model, 1.0, end=end)})
+    solution = parts.solve({"one": 2, "two": 6}, nodes={"two": [0, 0.2, 0.4, 0.6, 0.8, 0.9, 1]})
+    assert whole.converged
+    assert solution.converged
+    assert solution.cost == pytest.approx(whole.cost, rel=1e-7)  # both solved to 1e-8
+
+
+def two_carts():
+    """Two masses on a line, apart and docked; the second is 3 kg."""
+    apart, docked = (al.ModelBuilder(name, gravity=(0, 0, 0)) for name in ("apart", "docked"))
+    rail = al.Prismatic((1.0, 0, 0))
+    for builder in (apart, docked):
+        builder.body("tug", al.Inertia.point(1.0), joint=rail, joint_name="tug rail")
+    apart.body("load", al.Inertia.point(3.0), joint=rail, joint_name="load rail")
+    docked.body("load", al.Inertia.point(3.0), joint=al.Fixed(), joint_name="clamp", parent="tug")
+    return apart.build(), docked.build()
+
+
+def test_docking_keeps_momentum():
+    """The tug reaches the load at 1 m within 1 s and brings both to 2 m, at rest, in 1 s more. With v when they meet efforts
+    are 6 - 6 v + 2 v^2, and from v/4 with 4 kg (16 times that of 1 kg) 16 (6 - 6 v/4 + 2 v^2/16): least at v = 30/8."""
+    apart, docked = two_carts()
+    meet = Problem(
+        *(apart, 1.0),
+        start={"q": [0.0, 1.0], "v": 0},
+        end={"q": {"tug rail": 1.0}},
+        actuated=["tug rail"],
+    )
+    bring = Problem(docked, 1.0, end={"q": [2.0], "v": 0})
+    solution = Phases({"meet": meet, "bring": bring}, links={"bring": same_bodies(docked)}).solve(
+        6, transcription="hermite-simpson"
+    )
+    assert solution.success, solution.diagnosis()
+    v = float(solution["meet"].v[-1, 0])
+    assert v == pytest.approx(30 / 8, abs=1e-6)
+    assert solution["bring"].v[0, 0] == pytest.approx(v / 4, rel=1e-9)
+    assert solution.cost == pytest.approx(
+        6 - 6 * v + 2 * v**2 + 16 * (6 - 6 * v / 4 + 2 * v**2 / 16), rel=1e-8
+    )
+
+
+def test_conditions_and_costs_across_phases():
+    """A way of 1 m from rest to rest in 2 s costs 6/8; two phases together do the same, wherever they meet."""
+    one = Problem(CART, (0.2, 1.9), start={"x": 0, "v": 0})
+    two = Problem(CART, (0.2, 1.9), end={"x": 1, "v": 0})
+    total = {"all in all": (lambda s: s["one"].duration + s["two"].duration, 2.0, 2.0)}
+    free = Phases({"one": one, "two": two}, across=total).solve(6)
+    assert free.success, free.diagnosis()
+    assert free.cost == pytest.approx(0.75, rel=1e-8)
+    assert free.duration == pytest.approx(2.0, rel=1e-8)
+    same = total | {"as long": (lambda s: s["one"].duration - s["two"].duration, 0.0, 0.0)}
+    drawn = Phases({"one": one, "two": two}, across=same, cost=lambda s: 50 * (s["one"].end.x - 0.4) ** 2)
+    solution = drawn.solve({"one": 5, "two": 6})
+    assert solution["one"].duration == pytest.approx(1.0, rel=1e-7)
+    # through (x, v) in the middle: 6 x^2 - 6 x v + 2 v^2 and 6 (1-x)^2 - 6 (1-x) v + 2 v^2, least for v = 3/4
+    x = solution["one"].state("x")[-1]
+    by_hand = 24 * (x - 0.5) + 100 * (x - 0.4)
+    assert by_hand == pytest.approx(0.0, abs=1e-6)
+    between = Phases({"one": one, "two": two}, across=total | {"far": (lambda s: s["one"].end.x, 0.7, 0.9)})
+    assert between.solve(6)["one"].state("x")[-1] >= 0.7 - 1e-7
+    moved = Phases(
+        {"one": one, "two": two}, across=total | {"way": (lambda s: s["two"].end.x - s["one"].start.v, 1, 1)}
+    )
+    assert moved.solve(6, solver="ipopt").cost == pytest.approx(0.75, rel=1e-7)
+
+
+def test_meshes_refine_by_phase():
+    """Only the phase that is stiff at its end needs short intervals there."""
+    fast = System(["x"], ["u"], lambda s: [-20 * s.x + s.u])
+    slow = System(["x"], ["u"], lambda s: [s.u])
+    cost = running(lambda s: s.x**2 + s.u**2)
+    one = Problem(slow, 1.0, start={"x": 1.0}, cost=cost)
+    two = Problem(fast, 1.0, end={"x": 1.0}, cost=cost)
+    solution = Phases({"one": one, "two": two}).solve(6, accuracy=1e-5)
+    assert solution.success
+    counts = {name: motion.solution.steps for name, motion in solution.items()}
+    assert counts["two"] > counts["one"]
+    assert max(r.estimate for r in solution.meshes[-1].values()) <= 1e-5
+    assert solution.accuracy["two"].worst <= 1e-5
+    short = Phases({"one": one, "two": two}).solve(6, accuracy=1e-14)
+    assert "the accuracy that was asked for is not reached" in short.message
 
 
 def test_names_say_which_phase():
     phases = bounce()
-    names = phases.problem.plant.states
-    assert names == (
-        *("there: q slide", "there: v slide", "back: q slide", "back: v slide"),
-        *("link to back: q slide", "link to back: v slide"),
-    )
-    failed = phases.solve(10, iterations=0)
+    still = {"time": [0, 1], "q": [[1.0], [0.0]], "v": [[0.0], [0.0]]}
+    failed = phases.solve(10, iterations=0, guess={"back": still})
     assert not failed.success
-    assert "back: v slide" in failed.diagnosis()
+    assert "link to back: p slide" in " ".join(v.name for v in failed.violations())
+    assert "back: motion of q slide" in failed.diagnosis()
+    bad = System(["x"], ["u"], lambda s: [1 / s.x + s.u])
+    one = Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, start={"x": 1.0}, end={"x": 0.0})
+    broken = Phases({"one": one, "two": Problem(bad, 1.0)}).solve(4)
+    assert broken.status == "failed"
+    assert "in two: stage 0, t = 0 s (first two: x" in broken.message
 
 
 def test_what_is_refused():
@@ -97,18 +211,26 @@ def test_what_is_refused():
         with pytest.raises(ArgumentError, match=message):
             Phases(phases, links=links)
     free = Problem(al.library.satellite(), 1.0)
-    with pytest.raises(UnsupportedError, match="joints whose coordinates do not add"):
-        Phases({"a": free})
+    with pytest.raises(UnsupportedError, match="goes on from nothing, and its coordinates do not add"):
+        Phases({"a": one, "b": free})
+    with pytest.raises(UnsupportedError, match="has loops or prescribed joints"):
+        Phases({"a": Problem(four_bars(1), 1.0)})
     with pytest.raises(UnsupportedError, match="'a' is periodic"):
         Phases({"a": Problem(model, 1.0, periodic=True)})
-    rated = Problem(model, (1.0, 2.0), start={"q": [0.0], "v": 0}, limits={"rate": 1.0})
-    with pytest.raises(UnsupportedError, match="limits the rate of 'slide' and has a free duration"):
-        Phases({"a": rated})
     phases = bounce()
-    with pytest.raises(ArgumentError, match="expected guesses by phase"):
-        phases.solve(10, guess=3)
-    with pytest.raises(ArgumentError, match="the guess has no phase 'up'"):
-        phases.solve(10, guess={"up": None})
+    for options, message in (
+        ({"guess": 3}, "expected guesses by phase"),
+        ({"guess": {"up": None}}, "the guess has no phase 'up'"),
+        ({"steps": {"up": 3}}, "steps: no phase 'up'"),
+        ({"moonshine": 3}, "no option 'moonshine'"),
+        ({"accuracy": 3}, "expected a share of the motion"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            phases.solve(**options)
+    with pytest.raises(UnsupportedError, match="'splines' has no stages"):
+        phases.solve(10, transcription="splines")
+    with pytest.raises(UnsupportedError, match="ipopt takes exact Hessians only"):
+        phases.solve(10, solver="ipopt", hessian="gauss-newton")
     solution = phases.solve(10)
     with pytest.raises(ArgumentError, match="there is no phase 'up'"):
         solution["up"]
@@ -117,6 +239,47 @@ def test_what_is_refused():
     line = Problem(System(["x"], [], lambda s: [s.x]), 1.0, start={"x": 1})
     with pytest.raises(ArgumentError, match="the system has no controls"):
         line.solve(5)
+    with pytest.raises(ArgumentError, match="nothing is to be chosen"):
+        Phases({"a": line}).solve(5)
     coast = Phases({"a": Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, start={"x": 0}), "b": line})
     with pytest.raises(UnsupportedError, match="no q and v"):
         coast.solve(5)["a"].q
+
+
+def test_links_and_conditions_that_are_refused():
+    model = slider()
+    one = Problem(model, 1.0, start={"q": [0.0], "v": 0})
+    pair = {"a": one, "b": one}
+    for given, message in (
+        ({"across": 3}, "across is 3, expected"),
+        ({"cost": 3}, "cost is 3, expected a function"),
+        ({"across": {"c": (lambda s: s["up"].duration, 0, 1)}}, "there is no phase 'up'"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            Phases(pair, **given)
+    with pytest.raises(ArgumentError, match="'v' has 2 entries, expected 1"):
+        Phases(pair, links={"b": {"v": lambda s: [s.v[0], 0]}}).solve(4)
+    with pytest.raises(ArgumentError, match="'v slide': there is no quantity 'speed_of_light'"):
+        Phases(pair, links={"b": {"v slide": lambda s: s.speed_of_light}}).solve(4)
+    for given, message in (
+        ({"frame": []}, "expected the name of a frame"),
+        ({"frame": "mass", "restitution": 2.0}, "restitution is 2.0"),
+        ({"frame": "mass", "directions": [1.0, 2.0]}, "expected vectors of three numbers"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            impact(**given)
+    for link, message in (
+        (impact("wing"), "has no frame 'wing'"),
+        (impact("mass", directions=[(0, 1, 0)]), "nothing moves these frames in these directions"),
+        (same_bodies(two_carts()[1]), "no joint 'tug rail'"),
+        (same_bodies(two_carts()[1], configuration=lambda s: s.q), "'load' is in one of the two models only"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            Phases(pair, links={"b": {"v": link["v"]}}).solve(4)
+    system = Problem(CART, 1.0, start={"x": 0, "v": 0})
+    with pytest.raises(ArgumentError, match="impacts are of models"):
+        Phases({"a": system, "b": one}, links={"b": {"v": impact("mass")["v"]}}).solve(4)
+    with pytest.raises(ArgumentError, match="after is a int"):
+        same_bodies(3)
+    with pytest.raises(UnsupportedError, match="loops, parameters or bending bodies"):
+        same_bodies(four_bars(1))

@@ -212,6 +212,8 @@ class Space:
         """q, v and a of a motion phi(t) in the chart about the neutral configuration; q = phi where coordinates add."""
         q, v = ca.SX(self.nq, 1), ca.SX(self.nv, 1)
         for o in self:
+            if not o.type.nv:
+                continue
             if o.type.is_vector_space:
                 q[o.q], v[o.v] = phi[o.v], rate[o.v]
                 continue

@@ -16,10 +16,12 @@ from alembert.optimal.costs import tracking as tracking
 from alembert.optimal.lagrange import LagrangeForm as LagrangeForm
 from alembert.optimal.lagrange import LagrangeSolution as LagrangeSolution
 from alembert.optimal.lagrange import lagrange_form as lagrange_form
+from alembert.optimal.links import impact as impact
+from alembert.optimal.links import same_bodies as same_bodies
 from alembert.optimal.mesh import MeshErrors as MeshErrors
 from alembert.optimal.phases import Cases as Cases
 from alembert.optimal.phases import Phases as Phases
-from alembert.optimal.phases import PhasesSolution as PhasesSolution
+from alembert.optimal.phases_solution import PhasesSolution as PhasesSolution
 from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
 from alembert.optimal.predictive import PredictiveController as PredictiveController

@@ -76,15 +76,22 @@ class Evaluation:
     two ends: `ends`, `ends_trial`.
     """
 
-    def __init__(self, stages: Stages, *, exact: bool) -> None:
+    def __init__(self, stages: Stages, *, exact: bool, has_ends: bool = True) -> None:
         self.stages, self.exact = stages, exact
         n, m, nz, nd = stages.sizes
         point = stages.chart.point
         digest = hashlib.sha256(stages.stage.serialize().encode()).hexdigest()
         model = stages.chart.model
         name = model.fingerprint if model is not None else ""
-        self.tangent = StepTangent(stages)
-        self._key = f"optimal {exact} {name} {stages.chart.rest} {self.tangent.name} {digest}"
+        self.tangent = StepTangent(stages.before or stages)
+        self.tangent_after = StepTangent(stages.following) if stages.following is not None else self.tangent
+        self._key = (
+            f"optimal {exact} {name} {stages.chart.rest} {stages.chart.unused} {self.tangent.name} {digest}"
+        )
+        if stages.following is not None:
+            after = stages.following.chart
+            name = after.model.fingerprint if after.model is not None else ""
+            self._key += f" to {name} {after.rest} {after.unused} {self.tangent_after.name}"
         self.sizes: dict[str, int | tuple[int, int]] = {
             **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.parameters)},
             **{
@@ -111,7 +118,7 @@ class Evaluation:
             },
             **{"has_lower": nd, "has_upper": nd, "held": nd, "slope_x": n, "slope_u": m, "g": n + m + nz},
             **{"Z": (nz, n + m), "z_0": nz, "D": (nd, n + m), "d_0": nd, "dlow": nd, "dhigh": nd, "dual": 1},
-            "units": n + m + 2 * nz + nd,
+            "units": n + m + 2 * nz + nd + (n if stages.following is not None else 0),
         }
         bounds = BOUNDS
         place = ("x", "u", "z", "after", "s", "p")
@@ -170,9 +177,33 @@ class Evaluation:
             "chart",
             ("x", "p"),
             {"J": (n, n), "inverse": (n, n)},
-            lambda g: list(self.tangent.slopes(g["x"], g["p"])),
+            lambda g: list(self.tangent.slopes(g["x"], self._own_parameters(g["p"]))),
         )
-        self.ends, self.ends_trial = self._end_kernels()
+        if has_ends:
+            self.ends, self.ends_trial = self.end_kernels(stages, self.tangent, self.tangent)
+
+    @property
+    def parts(self) -> tuple[Evaluation, ...]:
+        """Of the stages' own parts: itself, unless there are phases."""
+        return (self,)
+
+    def _retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
+        """Points of a stage, moved; between phases p has the parameters of both."""
+        return self.tangent.retract(x, d, self._own_parameters(p))
+
+    def _own_parameters(self, p: ca.SX) -> ca.SX:
+        before = self.stages.before
+        return p if before is None else _first(p, len(before.parameters))
+
+    def _after_retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
+        return self.tangent_after.retract(x, d, self._after_parameters(p))
+
+    def _after_local(self, x: ca.SX, y: ca.SX, p: ca.SX) -> ca.SX:
+        return self.tangent_after.local(x, y, self._after_parameters(p))
+
+    def _after_parameters(self, p: ca.SX) -> ca.SX:
+        before = self.stages.before
+        return p if before is None else _rest(p, len(before.parameters))
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -187,26 +218,29 @@ class Evaluation:
         shapes = inputs if isinstance(inputs, dict) else {label: self.sizes[label] for label in inputs}
         return compiled(name, f"{self._key} {name}", shapes, results, graph, chunk)
 
-    def _end_kernels(self) -> tuple[Kernel, Kernel]:
+    def end_kernels(
+        self, stages: Stages, at_start: StepTangent, at_end: StepTangent
+    ) -> tuple[Kernel, Kernel]:
         """Both ends in one call: functions and derivatives (`ends`), and functions at a trial (`ends_trial`)."""
-        stages = self.stages
         n, point, np_ = stages.chart.tangent, stages.chart.point, len(stages.parameters)
         first, last, bounded = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         text = stages.start.serialize() + stages.end.serialize()
-        self._key += hashlib.sha256(text.encode()).hexdigest()
+        last_model = at_end.chart.model.fingerprint if at_end.chart.model is not None else ""
+        self._key += f"{hashlib.sha256(text.encode()).hexdigest()} {at_start.name} {at_end.name} {last_model}"
         place = {"x_0": point, "s_0": 3, "x": point, "s": 3, "p": np_, "scale": 1}
-        place |= {"units": n + first + last + bounded}
+        place |= {"units": 2 * n + first + last + bounded}
         bounds = dict.fromkeys(BOUNDS, bounded)
 
         def functions(
             g: dict[str, ca.SX], start: ca.SX, end: ca.SX
         ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]:
             """Points moved by tangent vectors in units: there the start, the end, its cost, equations and rows in units."""
-            units, of_start, of_end, of_rows = ca.vertsplit(
-                g["units"], np.cumsum([0, n, first, last, bounded]).tolist()
+            units_0, units, of_start, of_end, of_rows = ca.vertsplit(
+                g["units"], np.cumsum([0, n, n, first, last, bounded]).tolist()
             )
-            starts = stages.start(self.tangent.retract(g["x_0"], units * start, g["p"]), g["s_0"], g["p"])
-            x = self.tangent.retract(g["x"], units * end, g["p"])
+            p_0, p = stages.parameters_at_ends(g["p"])
+            starts = stages.start(at_start.retract(g["x_0"], units_0 * start, p_0), g["s_0"], g["p"])
+            x = at_end.retract(g["x"], units * end, p)
             cost, equations, rows = stages.end(x, g["s"], g["p"])
             return x, starts / of_start, cost, equations / of_end, rows / of_rows
 
@@ -222,10 +256,10 @@ class Evaluation:
             c_0, C_0, H_0, rows, c, slope, C, D, H = still.call([ca.DM.zeros(n), *g.values()])
             weight = _column([_weight(g, k) for k in range(bounded)])
             H = H + D.T @ (ca.repmat(weight, 1, n) * D)
-            at_end = slope + C.T @ g["eta"] + D.T @ y - g["costate"]
-            at_start = g["costate_0"] + C_0.T @ g["sigma"]
+            finally_ = slope + C.T @ g["eta"] + D.T @ y - g["costate"]
+            first_ = g["costate_0"] + C_0.T @ g["sigma"]
             largest, noise = ca.SX(0), ca.SX(0)
-            for entry in (*ca.vertsplit(at_end), *ca.vertsplit(at_start)):
+            for entry in (*ca.vertsplit(finally_), *ca.vertsplit(first_)):
                 largest = ca.fmax(largest, ca.fabs(entry))
             for k in range(bounded):
                 noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]) + g["held"][k])
@@ -296,7 +330,7 @@ class Evaluation:
         names = ("x", "u", "z", "s", "p")
         g = {name: ca.SX.sym(name, self.sizes[name]) for name in names}
         dx = ca.SX.sym("dx", self.stages.chart.tangent)
-        moved = self.tangent.retract(g["x"], dx, g["p"])
+        moved = self._retract(g["x"], dx, g["p"])
         cost = self.stages.stage.call([moved, g["u"], g["z"], g["s"], g["p"]])[1]
         return g, moved, ca.vertcat(dx, g["u"], g["z"]), cost
 
@@ -313,24 +347,25 @@ class Evaluation:
     # --- graphs -------------------------------------------------------------------------------------------------
 
     def _trial_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        tangent = self.tangent
-        of_x, of_u, of_z, of_c, of_d = self._units(g)
-        x = tangent.retract(g["x"], g["alpha"] * of_x * g["dx"], g["p"])
-        after = tangent.retract(g["after"], g["alpha"] * of_x * g["dafter"], g["p"])
+        of_x, of_u, of_z, of_c, of_d, of_after = self._units(g)
+        x = self._retract(g["x"], g["alpha"] * of_x * g["dx"], g["p"])
+        after = self._after_retract(g["after"], g["alpha"] * of_after * g["dafter"], g["p"])
         u, z = g["u"] + g["alpha"] * of_u * g["du"], g["z"] + g["alpha"] * of_z * g["dz"]
         slack = g["slack"] + g["alpha"] * g["ds"]
         z = self._settled(x, u, z, g["s"], g["p"], g["inner"])
         found, cost, implicit, path = self.stages.stage(x, u, z, g["s"], g["p"])
-        gap = tangent.local(after, found, g["p"]) / of_x
+        gap = self._after_local(after, found, g["p"]) / of_after
         implicit, path = implicit / of_c, path / of_d
         residuals = ca.vertcat(gap, implicit, path - slack)
         total = _total(residuals, g["scale"] * cost + _barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
 
     def _units(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        """Of x, u, z, c and d."""
+        """Of x, u, z, c, d and the next x."""
         n, m, nz, nd = self.stages.sizes
-        return ca.vertsplit(g["units"], np.cumsum([0, n, m, nz, nz, nd]).tolist())
+        more = g["units"].numel() - (n + m + 2 * nz + nd)
+        *found, after = ca.vertsplit(g["units"], np.cumsum([0, n, m, nz, nz, nd, more]).tolist())
+        return [*found, after if more else found[0]]
 
     def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX, inner: ca.SX) -> ca.SX:
         """z after some Newton steps towards (1) of the stages, if `inner`: where they hold, f is as linear as it can be."""
@@ -434,14 +469,14 @@ class Evaluation:
         weight = _column([_weight(g, k) for k in range(nd)])
         dx, nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         w = ca.vertcat(dx, g["u"], g["z"])
-        place = [self.tangent.retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
+        place = [self._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
 
-        of_x, of_u, of_z, of_c, of_d = self._units(g)
+        of_x, of_u, of_z, of_c, of_d, of_after = self._units(g)
         columns = ca.vertcat(of_x, of_u, of_z).T
 
         def functions(found: list[ca.SX]) -> list[ca.SX]:
-            gap = self.tangent.local(g["after"], found[0], g["p"])
-            return [gap / of_x, found[1] * g["scale"], found[2] / of_c, found[3] / of_d]
+            gap = self._after_local(g["after"], found[0], g["p"])
+            return [gap / of_after, found[1] * g["scale"], found[2] / of_c, found[3] / of_d]
 
         order = list(g.values())
         free, here = [dx, *order], [ca.SX.zeros(n), *order]
@@ -578,6 +613,14 @@ def _total(residuals: ca.SX, objective: ca.SX, cost: ca.SX) -> ca.SX:
         size += ca.fabs(residuals[k])
         worst = ca.fmax(worst, ca.fabs(residuals[k]))
     return ca.vertcat(size, objective, cost, worst)
+
+
+def _first(v: ca.SX, count: int) -> ca.SX:
+    return v[:count] if count else ca.SX(0, 1)
+
+
+def _rest(v: ca.SX, first: int) -> ca.SX:
+    return v[first:] if first < v.numel() else ca.SX(0, 1)
 
 
 def _column(rows: list[ca.SX]) -> ca.SX:

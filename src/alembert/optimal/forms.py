@@ -17,7 +17,7 @@ no chart about the guess to have an inverse (Leyendecker et al. 2009, (13) and (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,16 +72,23 @@ class NlpForm:
             nv = self.stages.chart.nv
             gap[:-1, nv : 2 * nv] = g[rows.motion]
         else:
-            chart, c = self.stages.chart, g[rows.implicit]
-            width = chart.point + self.stages.sizes[1] + nz
-            points = w[(np.arange(1, self.stages.count + 1) * width)[:, None] + np.arange(chart.point)]
-            gap = chart.difference(self.unpack(w)[0][1:], points - g[rows.motion])
+            size, c = self.stages.parts[0].stages.chart.point, g[rows.implicit]
+            width = size + self.stages.sizes[1] + nz
+            points = w[(np.arange(1, self.stages.count + 1) * width)[:, None] + np.arange(size)]
+            after, found = points - g[rows.motion], self.unpack(w)[0]
+            for own, nodes in nodes_of(self.stages):
+                ends = slice(max(nodes.start, 1), nodes.stop)
+                gap[ends.start - 1 : ends.stop - 1] = own.chart.difference(
+                    found[ends], after[ends.start - 1 : ends.stop - 1]
+                )
         return Residuals(gap, c, np.where(rows.path >= 0, np.append(g, 0.0)[rows.path], 0.0))
 
 
 def has_smallest(stages: Stages) -> bool:
     """Whether the momenta can be eliminated: DMOC without loops and what else reaches beyond a stage."""
     problem = stages.problem
+    if len(stages.parts) > 1:
+        return False
     open_ = getattr(stages.plant, "closure", None) is None and not problem.design and not problem.integrals
     return isinstance(stages.scheme, Dmoc) and not stages.memory and not stages.problem.periodic and open_
 
@@ -128,10 +135,11 @@ class _Counter:
 def staged(stages: Stages, x: Array, u: Array, z: Array) -> NlpForm:
     """(1)"""
     _, m, nz, nd = stages.sizes
-    chart, N, p = stages.chart, stages.count, stages.parameters
-    n = chart.point
+    N, p, parts = stages.count, stages.parameters, stages.parts
+    n = parts[0].stages.chart.point
+    first_part, last_part = parts[0].stages, parts[-1].stages
     own, s, parameters = ca.SX.sym("x", n), ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
-    proper, norms = _proper(stages, own)
+    at_start, norms = _proper(first_part, own)
     counter, motion, implicit, path, first = _Counter(), [], [], [], np.empty(0, int)
     rows: list[int] = []
     for k in range(N):  # FATROP wants them in this order
@@ -147,8 +155,58 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> NlpForm:
     bounded = counter.bounds(stages.end_lower, stages.end_upper)
     rows.append(counter.count - before)
 
+    width = n + m + nz
+    unknowns = width * np.arange(N)[:, None] + np.arange(width + n)
+    places = np.hstack([motion, implicit, path])
+    blocks = [
+        _stage_block(
+            part.stages, unknowns[part.where], places[part.where].astype(int), stages.numbers[part.where]
+        )
+        for part in parts
+    ]
+    start = _ends(stages, [own, s, parameters], at_start)[0]
+    finish = _ends(stages, [own, s, parameters], _proper(last_part, own)[0])[1]
+    start = ca.Function("start", [own, s, parameters], [0, ca.vertcat(start(own, s, parameters)[1], norms)])
+    blocks += [
+        Block("start", start, unknowns[:1, :n], first[None], (stages.numbers[:1], p)),
+        Block(
+            *("end", finish, N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
+            given=(stages.numbers[-1:], p),
+        ),
+    ]
+    guess = np.append(np.hstack([x[:-1], u, z]).ravel(), x[-1])
+
+    def unpack(w: Array) -> tuple[Array, Array, Array]:
+        inner = w[: N * width].reshape(N, width)
+        points = np.vstack([inner[:, :n], w[N * width :]])
+        for part, nodes in nodes_of(stages):
+            chart = part.chart
+            points[nodes] = chart.move(points[nodes], np.zeros((len(points[nodes]), chart.tangent)))
+        return points, inner[:, n : n + m].copy(), inner[:, n + m :].copy()
+
+    structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
+    program = counter.program(len(guess), blocks)
+    found_rows = RowMap(
+        *(np.array(motion), np.array(implicit).reshape(N, nz), first[: len(stages.start_names)], end),
+        *(np.array(path).reshape(N, nd), bounded),
+    )
+    return NlpForm(stages, program, guess, found_rows, unpack, structure)
+
+
+def nodes_of(stages: Stages) -> Iterator[tuple[Stages, slice]]:
+    """Stages whose chart nodes have, and these: those of a phase, with the one at its end."""
+    for part in stages.parts:
+        if part.stages.following is None:
+            yield part.stages, slice(part.where.start, part.where.stop + 1)
+
+
+def _stage_block(stages: Stages, unknowns: Array, places: Array, numbers: Array) -> Block:
+    """Stages that share their functions."""
+    _, m, nz, _ = stages.sizes
+    n, p = stages.chart.point, stages.parameters
+    own, s, parameters = ca.SX.sym("x", n), ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
     us, zs, next_ = (ca.SX.sym(name, k) for name, k in (("u", m), ("z", nz), ("next", n)))
-    found, cost, c, d = stages.stage(proper, us, zs, s, parameters)
+    found, cost, c, d = stages.stage(_proper(stages, own)[0], us, zs, s, parameters)
     w = ca.vertcat(own, us, zs, next_)
     stage = ca.Function("stage", [w, s, parameters], [cost, ca.vertcat(next_ - found, c, d)])
 
@@ -163,37 +221,10 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> NlpForm:
 
         return stages.opened.expand([_proper(stages, own)[0], us, zs, s, p], functions, w, at, at)
 
-    width = n + m + nz
-    unknowns = width * np.arange(N)[:, None] + np.arange(width + n)
-    places = np.hstack([motion, implicit, path])
-    start, finish = _ends(stages, [own, s, parameters], proper)
-    start = ca.Function("start", [own, s, parameters], [0, ca.vertcat(start(own, s, parameters)[1], norms)])
-    blocks = [
-        Block(
-            *("stage", stage, unknowns, places.astype(int), (stages.numbers, p)),
-            expand=expand if stages.opened is not None else None,
-        ),
-        Block("start", start, unknowns[:1, :n], first[None], (stages.numbers[:1], p)),
-        Block(
-            *("end", finish, N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
-            given=(stages.numbers[-1:], p),
-        ),
-    ]
-    guess = np.append(np.hstack([x[:-1], u, z]).ravel(), x[-1])
-
-    def unpack(w: Array) -> tuple[Array, Array, Array]:
-        inner = w[: N * width].reshape(N, width)
-        points = np.vstack([inner[:, :n], w[N * width :]])
-        still = np.zeros((N + 1, chart.tangent))
-        return chart.move(points, still), inner[:, n : n + m].copy(), inner[:, n + m :].copy()
-
-    structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
-    program = counter.program(len(guess), blocks)
-    found_rows = RowMap(
-        *(np.array(motion), np.array(implicit).reshape(N, nz), first[: len(stages.start_names)], end),
-        *(np.array(path).reshape(N, nd), bounded),
+    return Block(
+        *("stage", stage, unknowns, places, (numbers, p)),
+        expand=expand if stages.opened is not None else None,
     )
-    return NlpForm(stages, program, guess, found_rows, unpack, structure)
 
 
 def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -217,7 +217,8 @@ class _Fine:
             off = np.maximum(row.lower - own, own - row.upper)
             at = np.unravel_index(int(np.argmax(off)), off.shape)
             width = row.upper - row.lower
-            room = width if np.isfinite(width) and width > 0 else float(np.ptp(own)) or 1.0
+            reach = float(np.abs(own).max()) if width == 0 else float(np.ptp(own))
+            room = width if np.isfinite(width) and width > 0 else reach or 1.0
             if off[at] > 1e-6 * room:
                 found.append((Violation(row.name, float(times[at]), float(off[at])), room))
         return sorted(found, key=lambda pair: -pair[0].amount / pair[1])

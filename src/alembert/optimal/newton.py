@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, fold
 from alembert.optimal.outcome import Iterate, Residuals, Warm
+from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
@@ -77,6 +79,7 @@ class Newton:
         self._bounds: tuple[Array, ...] = ()
         self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
         self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
+        self._ps = [part.stages.parameters.copy() for part in stages.parts]
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         self._alpha, self._mu, self._scale, self._dual, self._taken = (np.ones(1) for _ in range(5))
@@ -116,12 +119,15 @@ class Newton:
         """whether the blocks of the Hessian that never change are in place"""
         for name in (self._alpha, self._here, self._there, self._duals, self._step, self.sweep.found):
             name[...] = 0.0
-        for name in (self._scale, self._dual, self._taken, self.inner, self.units.stage, self.units.ends):
+        for name in (self._scale, self._dual, self._taken, self.inner):
             name[...] = 1.0
+        self.units.reset()
         for name in (self.linear.push, self._gained, self._end_gained, self._d_used):
             name[...] = 0.0
         self._mu[0], self.units.cost = mu, 1.0
         self._p[...], self._s[...] = stages.parameters, stages.numbers
+        for p, part in zip(self._ps, stages.parts, strict=True):
+            p[...] = part.stages.parameters
         it = self.it
         it.x[...], it.u[...], it.z[...] = x, u, z
         limits = (stages.lower, stages.upper, stages.end_lower, stages.end_upper)
@@ -160,13 +166,18 @@ class Newton:
         self.linearise()
         lin = self.linear
         if all(np.isfinite(a).all() for a in (lin.A, lin.B, lin.D, lin.Q, lin.R, self._g, self._G, self._Z)):
-            self.units.take(measure(self))
+            measure(self)
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
         self._curved = False
         for own, before in zip(marks, kept, strict=True):
             for mark, value in zip(own, before, strict=True):
                 mark[...] = value
+
+    @property
+    def tangents(self) -> list[StepTangent]:
+        """Of each part of the stages."""
+        return [e.tangent for e in self._parts]
 
     @property
     def by_z(self) -> Array:
@@ -260,8 +271,9 @@ class Newton:
         N, (n, m, nz, nd) = stages.count, stages.sizes
         p, s = self._p, self._s
         rows = len(stages.end_bounded)
-        place = (it.x[:-1], it.u, it.z, it.x[1:], s, p)
-        bounds, units = it.path.arrays, self.units.stage
+        self._parts = e.parts
+        wheres = [part.where for part in stages.parts]
+        bounds = it.path.arrays
         self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
         self._Z, self._z_0, self._d_0 = np.zeros((N, nz, n + m)), np.zeros((N, nz)), np.zeros((N, nd))
         self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
@@ -273,19 +285,28 @@ class Newton:
             **{"z_0": self._z_0, "D": lin.D, "d_0": self._d_0, "g": self._g, "G": self._G},
             **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z},
         }
-        self._condense = e.condensed.bind(
-            N,
-            [*place, units, it.costates[1:], self._scale, *bounds],
-            [results[r.name] for r in e.condensed.results],
-        )
-        self._curvature = None
-        if e.curvature is not None:
-            constant = [results[name] for name in e.constant]
-            self._curvature = e.curvature.bind(N, [*place[:3], s, p, units, self._scale], constant)
-        self._same_Q = "Q" in e.constant
+        condensing, bending = [], []
+        places: list[tuple[Any, ...]] = []
+        for own, where, units, p_own in zip(e.parts, wheres, self.units.parts, self._ps, strict=True):
+            x, after = it.x[:-1][where], it.x[1:][where]
+            place = (x, it.u[where], it.z[where], after, s[where], p_own)
+            places.append((own, where, len(x), place, units.stage))
+            given = [*place, units.stage, it.costates[1:][where], self._scale, *(b[where] for b in bounds)]
+            left = [results[r.name][where] for r in own.condensed.results]
+            condensing.append(own.condensed.bind(len(x), given, left))
+            if own.curvature is not None:
+                constant = [results[name][where] for name in own.constant]
+                given = [*place[:3], s[where], p_own, units.stage, self._scale]
+                bending.append(own.curvature.bind(len(x), given, constant))
+        self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
+        self._same_Q = "Q" in e.parts[0].constant
         self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
-        both = [self._in_chart, self._from_chart]
-        self._chart = None if self.tangent.is_plain else e.chart.bind(N + 1, [it.x, p], both)
+        charting = []
+        for own, where, count, place, _ in places:
+            nodes = slice(where.start, where.stop + int(where.stop == N))
+            both = [self._in_chart[nodes], self._from_chart[nodes]]
+            charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
+        self._chart = None if self.tangent.is_plain else _all(charting)
         limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
         self._limits[0] = 1e300, 1e300, 0.0
         self._steps = e.steps.bind(
@@ -298,15 +319,21 @@ class Newton:
         )
         self._fold_limits = fold("<<+").bind(N, [limits, self._limits, self._limits])
         totals, self._totals = np.zeros((N, 4)), np.zeros((N + 1, 4))
-        self._trial = e.trial.bind(
-            N,
-            [
-                *(*place, units),
-                *(sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds),
-                *(self._alpha, self.inner, self._mu, self._scale, *bounds),
-            ],
-            [new[0][:N], *new[1:4], *new[7:10], totals],
-        )
+        trying = []
+        for own, where, count, place, units in places:
+            moves = (sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds)
+            given = [
+                *place,
+                units,
+                *(a[where] for a in moves),
+                self._alpha,
+                self.inner,
+                self._mu,
+                self._scale,
+            ]
+            left = [a[where] for a in (new[0][:N], *new[1:4], *new[7:10], totals)]
+            trying.append(own.trial.bind(count, [*given, *(b[where] for b in bounds)], left))
+        self._trial = _all(trying)
         self._fold_totals = fold("+++>").bind(N, [totals, self._totals, self._totals])
         found, self._found = np.zeros((N, 7)), np.zeros((N + 1, 7))
         self._found[0] = 0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0
@@ -397,7 +424,7 @@ class Newton:
     def residuals(self) -> Residuals:
         """In the units of the problem."""
         units = self.units
-        return Residuals(units.x * self._gap, units.c * self._implicit, units.d * self._d)
+        return Residuals(units.after * self._gap, units.c * self._implicit, units.d * self._d)
 
     def stated(self) -> Iterate:
         """The iterate with multipliers in the units of the problem, for its own cost."""
@@ -409,7 +436,8 @@ class Newton:
 
     def gains(self, stated: Iterate) -> Array:
         """Those of the last sweep; they, and the costates of `stated`, in the coordinates of the stages' chart."""
-        gains = self.units.u[:, None] * self.sweep.gains / self.units.x
+        x, u, _ = self.units.of_stages()
+        gains = u[..., :, None] * self.sweep.gains / x[..., None, :]
         if self._chart is None or not np.isfinite(gains).all():
             return gains
         self._chart()
@@ -497,9 +525,10 @@ class Newton:
             self._end_ds[...] = np.where(self.it.last.held > 0, 0.0, self._end_missed)
             one, two, more = self.it.last.limits(self.mu, self._end_ds)
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
-        if self.stages.is_free:
-            change = abs(self.units.x[-1] * self.sweep.x[0, -1])
-            primal = min(primal, tuning.DURATION * self.it.x[0, -1] / change) if change else primal
+        for k, j in self.stages.clocks:
+            change = abs(self.units.x_at(k)[j] * self.sweep.x[k, j])
+            span = self.it.x[k, self.stages.point_place(k, j)]
+            primal = min(primal, tuning.DURATION * span / change) if change else primal
         return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
 
     def direction(self) -> Array:
@@ -686,24 +715,38 @@ class Newton:
     def locate(self) -> str:
         """Where the functions are not finite, and the first of them by name."""
         lin, stages = self.linear, self.stages
-        states = [f"motion of {name}" for name in stages.x_names]
-        bounds = [f"bound on {name}" for name in stages.path_names]
-        blocks: list[tuple[list[str], Array]] = [
-            (states, self._gap),
-            (list(stages.z_names), self._implicit),
-            (bounds, self._d),
-            ([f"the slope of {name}" for name in states], np.concatenate([lin.A, lin.B], axis=2)),
-            ([f"the slope of {name}" for name in bounds], lin.D),
-            (["the slope of the cost"], self._g[:, None]),
-            (["the curvature"], lin.R.reshape(stages.count, 1, -1)),
-            (["the motion"], lin.b[:, None]),
-        ]
-        for names, block in blocks:
-            if not block.size:
-                continue
-            bad = ~np.isfinite(block.reshape(stages.count, len(names), -1)).all(axis=2)
-            if bad.any():
-                k, row = (int(i) for i in np.argwhere(bad)[0])
-                t = stages.numbers[k, 0] * stages.span(self.it.x)
-                return f"the functions are not finite in stage {k}, t = {t:.4g} s (first {names[row]})"
+        for part in stages.parts:
+            own, where = part.stages, part.where
+            states = [f"motion of {name}" for name in own.x_names]
+            bounds = [f"bound on {name}" for name in own.path_names]
+            blocks: list[tuple[list[str], Array]] = [
+                (states, self._gap),
+                (list(own.z_names), self._implicit),
+                (bounds, self._d),
+                ([f"the slope of {name}" for name in states], np.concatenate([lin.A, lin.B], axis=2)),
+                ([f"the slope of {name}" for name in bounds], lin.D),
+                (["the slope of the cost"], self._g[:, None]),
+                (["the curvature"], lin.R.reshape(stages.count, 1, -1)),
+                (["the motion"], lin.b[:, None]),
+            ]
+            for names, block in blocks:
+                if not block.size:
+                    continue
+                bad = ~np.isfinite(block[where].reshape(own.count, len(names), -1)).all(axis=2)
+                if bad.any():
+                    k, row = (int(i) for i in np.argwhere(bad)[0])
+                    when = stages.when(where.start + k, self.it.x)
+                    return f"the functions are not finite in {when} (first {names[row]})"
         return "the functions are not finite"
+
+
+def _all(runs: list[Callable[[], None]]) -> Callable[[], None]:
+    """One after the other."""
+    if len(runs) == 1:
+        return runs[0]
+
+    def run() -> None:
+        for one in runs:
+            one()
+
+    return run

@@ -16,7 +16,7 @@ import numpy as np
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.blocks import NonlinearProgram
-from alembert.optimal.forms import NlpForm, has_smallest, smallest, staged
+from alembert.optimal.forms import NlpForm, has_smallest, nodes_of, smallest, staged
 from alembert.optimal.interior_point import near_solution
 from alembert.optimal.outcome import Attempt, Iterate, Iteration, IterationLog, Outcome, interruptible
 from alembert.optimal.scaling import Units
@@ -357,12 +357,11 @@ def _held(values: Array, lower: Array, upper: Array, y: Array) -> Bounds:
 
 def _at_the_ends(stages: Stages, x: Array, sigma: Array, eta: Array, bounded: Array) -> tuple[Array, Array]:
     """Costates of the first and of the last point, from the slopes of the conditions there."""
-    chart, p = stages.chart, stages.parameters
+    begin, chart, p = stages.parts[0].stages.chart, stages.parts[-1].stages.chart, stages.parameters
     d, point, s = ca.SX.sym("d", chart.tangent), ca.SX.sym("x", chart.point), ca.SX.sym("s", 3)
-    moved = chart.retract(point, d)
-    cost, equations, rows = stages.end(moved, s, p)
+    cost, equations, rows = stages.end(chart.retract(point, d), s, p)
     last = cost + ca.dot(eta, equations) + ca.dot(bounded, rows)
-    first = -ca.dot(sigma, stages.start(moved, s, p))
+    first = -ca.dot(sigma, stages.start(begin.retract(point, d), s, p))
     f = ca.Function("ends", [d, point, s], [ca.gradient(first, d), ca.gradient(last, d)])
     zero = np.zeros(chart.tangent)
     start, end = f(zero, x[0], stages.numbers[0])[0], f(zero, x[-1], stages.numbers[-1])[1]
@@ -371,9 +370,15 @@ def _at_the_ends(stages: Stages, x: Array, sigma: Array, eta: Array, bounded: Ar
 
 def _along_tangents(stages: Stages, x: Array, y: Array) -> Array:
     """Slopes y along the numbers of the points x, as slopes along tangent vectors there."""
+    if len(stages.parts) > 1:
+        found = np.empty((len(x), stages.chart.tangent))
+        for own, nodes in nodes_of(stages):
+            ends = slice(max(nodes.start, 1) - 1, nodes.stop - 1)
+            found[ends] = _along_tangents(own, x[ends], y[ends])
+        return found
     chart = stages.chart
     if chart.model is None:
-        return y
+        return y[:, : chart.tangent]
     d, point = ca.SX.sym("d", chart.tangent), ca.SX.sym("x", chart.point)
     value = ca.SX.sym("y", chart.point)
     slope = ca.gradient(ca.dot(value, chart.retract(point, d)), d)

@@ -66,24 +66,31 @@ RESERVED = ("t", "duration", "parameters", "states", "controls")
 
 
 class Chart:
-    """(1) for points that are a configuration of `model` (or nothing) followed by `rest` plain numbers."""
+    """(1) for points that are a configuration of `model` (or nothing) followed by `rest` plain numbers.
 
-    def __init__(self, model: Model | None, rest: int) -> None:
-        self.model, self.rest = model, rest
+    `unused` entries at the end of a point never move: where points of another chart need more room.
+    """
+
+    def __init__(self, model: Model | None, rest: int, unused: int = 0) -> None:
+        self.model, self.rest, self.unused = model, rest, unused
         self.nq, self.nv = (model.nq, model.nv) if model is not None else (0, 0)
-        self.point, self.tangent = self.nq + rest, self.nv + rest
+        self.point, self.tangent = self.nq + rest + unused, self.nv + rest
         self._space = model.space if model is not None else None
 
     def extended(self, more: int) -> Chart:
         return Chart(self.model, self.rest + more)
 
     def retract(self, x: ca.SX, d: ca.SX) -> ca.SX:
+        if self.unused:
+            d = ca.vertcat(d, ca.SX.zeros(self.unused))
         if self._space is None:
             return x + d
         q = self._space.integrate(x[: self.nq], d[: self.nv])
         return ca.vertcat(q, x[self.nq :] + d[self.nv :])
 
     def local(self, x: ca.SX, y: ca.SX) -> ca.SX:
+        if self.unused:
+            x, y = x[: self.nq + self.rest], y[: self.nq + self.rest]
         if self._space is None:
             return y - x
         e = self._space.difference(x[: self.nq], y[: self.nq])
@@ -96,17 +103,19 @@ class Chart:
 
     def move(self, x: Array, d: Array) -> Array:
         """`retract` on arrays (..., point) and (..., tangent)."""
-        if self.model is None:
-            return x + d
-        q = self.model.integrate(x[..., : self.nq], d[..., : self.nv])
-        return np.concatenate([q, x[..., self.nq :] + d[..., self.nv :]], axis=-1)
+        plain = x[..., self.nq : self.nq + self.rest] + d[..., self.nv :]
+        parts = [plain, x[..., self.nq + self.rest :]]
+        if self.model is not None:
+            parts.insert(0, self.model.integrate(x[..., : self.nq], d[..., : self.nv]))
+        return np.concatenate(parts, axis=-1)
 
     def difference(self, x: Array, y: Array) -> Array:
         """`local` on arrays."""
+        plain = slice(self.nq, self.nq + self.rest)
         if self.model is None:
-            return y - x
+            return y[..., plain] - x[..., plain]
         e = self.model.difference(x[..., : self.nq], y[..., : self.nq])
-        return np.concatenate([e, y[..., self.nq :] - x[..., self.nq :]], axis=-1)
+        return np.concatenate([e, y[..., plain] - x[..., plain]], axis=-1)
 
 
 class Moment:

@@ -55,12 +55,17 @@ class MeshRound:
     iterations: int
 
 
-def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]) -> Solution:
-    """The solution on the first mesh whose (1) is below `accuracy`; on the last good one with a remark, if there is none."""
+def asked(accuracy: Any) -> None:
+    """Refuse what is no share."""
     if not (isinstance(accuracy, int | float) and 0 < accuracy < 1):
         raise ArgumentError(
             f"solve: accuracy is {accuracy!r}, expected a share of the motion and of the cost, such as 1e-6"
         )
+
+
+def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]) -> Solution:
+    """The solution on the first mesh whose (1) is below `accuracy`; on the last good one with a remark, if there is none."""
+    asked(accuracy)
     if options.get("transcription") == "splines":
         raise ArgumentError("solve: accuracy is for meshes; with splines raise `control_points` instead")
     given = dict(options)
@@ -79,28 +84,35 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         size = abs(solution.cost) or 1.0
         change = abs(solution.cost - before.cost) / size if before is not None else np.inf
         estimate = max(here.worst, change) if np.isfinite(here.worst) else change
-        jumps = _jumps(solution)
-        found.append(MeshRound(steps, solution.cost, estimate, len(jumps), solution.iterations))
+        jumping = len(jumps(solution))
+        found.append(MeshRound(steps, solution.cost, estimate, jumping, solution.iterations))
         if estimate <= accuracy and everywhere:
             return _ended(solution, found, "")
         if len(found) == ROUNDS:
             return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
-        now = solution.stages.nodes
-        if (
+        coarse = (
             here.is_coarse
-        ):  # what it says of where to refine means nothing, and nothing is gained by beginning there
-            nodes, given["guess"] = _halved(now), options.get("guess")
-        else:
-            cuts = _cuts(solution, jumps, accuracy)
-            if estimate <= accuracy or not len(cuts):
-                cuts = np.union1d(cuts, _halved(now))
-            nodes, given["guess"] = np.union1d(now, cuts), solution
-        everywhere = _is_everywhere(now, nodes)
+        )  # what it says of where to refine means nothing, and nothing is gained by beginning there
+        nodes, everywhere = next_mesh(solution, accuracy, is_enough=estimate <= accuracy, coarse=coarse)
+        given["guess"] = options.get("guess") if coarse else solution
         if len(nodes) - 1 > LARGEST:
             return _ended(
                 solution, found, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals"
             )
         steps = len(nodes) - 1
+
+
+def next_mesh(solution: Solution, accuracy: float, *, is_enough: bool, coarse: bool) -> tuple[Array, bool]:
+    """The nodes of the next mesh, and whether it cuts all intervals; `is_enough`: only to see whether the cost stays."""
+    now = solution.stages.nodes
+    if coarse:
+        nodes = _halved(now)
+    else:
+        cuts = _cuts(solution, jumps(solution), accuracy)
+        if is_enough or not len(cuts):
+            cuts = np.union1d(cuts, _halved(now))
+        nodes = np.union1d(now, cuts)
+    return nodes, _is_everywhere(now, nodes)
 
 
 def _ended(solution: Solution, meshes: list[MeshRound], why: str) -> Solution:
@@ -110,7 +122,7 @@ def _ended(solution: Solution, meshes: list[MeshRound], why: str) -> Solution:
     return solution
 
 
-def _jumps(solution: Solution) -> dict[int, float]:
+def jumps(solution: Solution) -> dict[int, float]:
     """Intervals in which a control jumps, and at which share of them."""
     N, found = solution.steps, {}
     if N < 3:
@@ -147,7 +159,7 @@ def _is_everywhere(before: Array, after: Array) -> bool:
     return bool(inside[lengths > SHORT * lengths.mean()].all())
 
 
-def _cuts(solution: Solution, jumps: dict[int, float], accuracy: float) -> Array:
+def _cuts(solution: Solution, jumping: dict[int, float], accuracy: float) -> Array:
     """Where errors and jumps ask for nodes."""
     N, nodes, order = solution.steps, solution.stages.nodes, solution.stages.scheme.order
     known = solution.accuracy.intervals
@@ -156,8 +168,8 @@ def _cuts(solution: Solution, jumps: dict[int, float], accuracy: float) -> Array
     cuts = [np.empty(0)]
     for k in range(N):
         begin, length = nodes[k], nodes[k + 1] - nodes[k]
-        if k in jumps:
-            at = jumps[k] + BESIDE * np.array([-1.0, 1.0])
+        if k in jumping:
+            at = jumping[k] + BESIDE * np.array([-1.0, 1.0])
             cuts.append(begin + length * at[(at > BESIDE / 5) & (at < 1 - BESIDE / 5)])
         elif parts[k] > 1 and length > SHORTEST:
             cuts.append(begin + length * np.arange(1, parts[k]) / parts[k])

@@ -17,7 +17,8 @@ Units are powers of two, so that dividing by them loses no digit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from alembert.optimal.plant import Mechanics, Momenta
 
 if TYPE_CHECKING:
     from alembert.optimal.newton import Newton
-    from alembert.optimal.stages import Stages
+    from alembert.optimal.stages import Segment, Stages
 
 Array = np.ndarray
 PACE = 4.0
@@ -43,12 +44,16 @@ STILL = 1e-3
 
 @dataclass
 class Units:
-    """Of states (as tangent vectors), controls, z, c, d, and of the rows at both ends; arrays that stay where they are."""
+    """Of states (as tangent vectors), controls, z, c, d, and of the rows at both ends; arrays that stay where they are.
+
+    Where there are phases, each of the `parts` of the stages has its own, and x, u, z, c and d are those of all nodes and
+    stages, with them as the first axis.
+    """
 
     stage: Array
-    """of x, u, z, c and d, one after the other"""
+    """of x, u, z, c and d, one after the other; between phases then of the next x"""
     ends: Array
-    """of x, of the equations at the start and at the end, and of the bounds there"""
+    """of the first and the last x, of the equations at the start and at the end, and of the bounds there"""
     x: Array
     u: Array
     z: Array
@@ -59,48 +64,173 @@ class Units:
     bounded: Array
     cost: float = 1.0
     """the factor of the cost"""
+    own: list[tuple[slice, Units]] = field(default_factory=list)
+    """of the parts, where there are phases"""
 
     @classmethod
     def ones(cls, stages: Stages) -> Units:
         n, m, nz, nd = stages.sizes
         first, last = len(stages.start_names), len(stages.end_names)
         sizes = (n, m, nz, nd, first, last)
-        ends = np.ones(n + first + last + len(stages.end_bounded))
-        return cls._parted(np.ones(n + m + 2 * nz + nd), ends, sizes)
+        ends = np.ones(2 * n + first + last + len(stages.end_bounded))
+        if len(stages.parts) == 1:
+            stage = np.ones(n + m + 2 * nz + nd + (n if stages.following is not None else 0))
+            return cls._parted(stage, ends, sizes)
+        N, places = stages.count, (2 * n, 2 * n + first, 2 * n + first + last, len(ends))
+        of_all = (np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd)))
+        own = [(part.where, cls.ones(part.stages)) for part in stages.parts]
+        start, end, bounded = (ends[i:j] for i, j in pairwise(places))
+        return cls(np.empty(0), ends, *of_all, start, end, bounded, own=own)
 
     @classmethod
     def _parted(cls, stage: Array, ends: Array, sizes: tuple[int, ...]) -> Units:
         n, m, nz, nd, first, last = sizes
         x, u, z, c, d = (stage[i:j] for i, j in pairwise((0, *accumulate((n, m, nz, nz, nd)))))
-        behind = (n, n + first, n + first + last, len(ends))
+        behind = (2 * n, 2 * n + first, 2 * n + first + last, len(ends))
         start, end, bounded = (ends[i:j] for i, j in pairwise(behind))
         return cls(stage, ends, x, u, z, c, d, start, end, bounded)
 
-    def take(self, found: dict[str, Array]) -> None:
-        for name, values in found.items():
-            getattr(self, name)[...] = values
-        self.ends[: len(self.x)] = self.x
+    @property
+    def parts(self) -> list[Units]:
+        return [part for _, part in self.own] or [self]
+
+    @property
+    def next_x(self) -> Array:
+        """Between phases, of the x that follows; else empty."""
+        return self.stage[sum(len(a) for a in (self.x, self.u, self.z, self.c, self.d)) :]
+
+    @property
+    def after(self) -> Array:
+        """Of the x at the end of each stage."""
+        return self.x if self.x.ndim == 1 else self.x[1:]
+
+    def x_at(self, k: int) -> Array:
+        """Of the state at node k."""
+        return self.x if self.x.ndim == 1 else self.x[k]
+
+    def of_stages(self) -> tuple[Array, Array, Array]:
+        """Of x at the beginning of stages, of u and z."""
+        return self.x if self.x.ndim == 1 else self.x[:-1], self.u, self.z
+
+    def reset(self) -> None:
+        for part in self.parts:
+            part.stage[...] = 1.0
+        self.ends[...] = 1.0
+        self.settle()
+
+    def settle(self) -> None:
+        """The arrays of all stages, and of x at the ends, from those of the parts."""
+        for where, part in self.own:
+            for name in ("x", "u", "z", "c", "d"):
+                getattr(self, name)[where] = getattr(part, name)
+        for (_, part), (_, following) in pairwise(self.own):
+            part.next_x[...] = following.x[: len(part.next_x)]
+        if self.own:
+            self.x[-1] = self.own[-1][1].x
+        n = self.x.shape[-1]
+        self.ends[:n], self.ends[n : 2 * n] = self.x_at(0), self.x_at(-1)
 
     def copied(self) -> Units:
         """In arrays of their own."""
+        if self.own:
+            return copy.deepcopy(self)
         sizes = tuple(len(a) for a in (self.x, self.u, self.z, self.d, self.start, self.end))
         found = Units._parted(self.stage.copy(), self.ends.copy(), sizes)
         found.cost = self.cost
         return found
 
     def copy(self, other: Units) -> None:
-        self.stage[...], self.ends[...], self.cost = other.stage, other.ends, other.cost
+        for part, given in zip(self.parts, other.parts, strict=True):
+            part.stage[...] = given.stage
+        self.ends[...], self.cost = other.ends, other.cost
+        self.settle()
 
 
-def measure(newton: Newton) -> dict[str, Array]:
-    """Units for the problem at the iterate of `newton`, which is linearised there in units of one, without bounds."""
-    stages, it, lin = newton.stages, newton.it, newton.linear
-    A, B, D = (np.abs(a).max(axis=0) if len(a) else a for a in (lin.A, lin.B, lin.D))
+def measure(newton: Newton) -> None:
+    """Sets the units at the iterate of `newton`, which is linearised there in units of one, without bounds."""
+    stages, units = newton.stages, newton.units
+    between = []
+    for k, (part, own) in enumerate(zip(stages.parts, units.parts, strict=True)):
+        if part.stages.following is not None:
+            between.append((part, own, units.parts[k - 1], units.parts[k + 1]))
+            continue
+        found = _of_part(newton, part, newton.tangents[k].is_plain)
+        for name, values in found.items():
+            getattr(own, name)[: len(values)] = values
+        if part.stages.own is not None:
+            _carried(newton, part, own)
+    for part, own, before, after in between:
+        _between(newton, part, own, before.x, after.x)
+    units.settle()
+    start, end, bounded = (
+        (np.abs(C) * x).max(axis=1, initial=0.0)
+        for C, x in (
+            (newton.first.C, units.x_at(0)),
+            (newton.last.C, units.x_at(-1)),
+            (newton.of_end, units.x_at(-1)),
+        )
+    )
+    width = stages.end_upper - stages.end_lower
+    within = np.where(np.isfinite(width) & (width > 0), width, np.inf)
+    bounded = np.where(bounded > 0, np.minimum(bounded, within), within)
+    units.start[...], units.end[...], units.bounded[...] = map(_rounded, (start, end, bounded))
+
+
+def _carried(newton: Newton, part: Segment, units: Units) -> None:
+    """What is only carried from phase to phase has the size that it has in the guess."""
+    first, last = part.stages.own.chart.tangent, part.stages.chart.tangent  # type: ignore[union-attr]
+    places = [part.stages.point_place(0, j) for j in range(first, last)]
+    units.x[first:] = _rounded(np.abs(newton.it.x[:, places]).max(axis=0, initial=0.0))
+
+
+def _between(newton: Newton, part: Segment, units: Units, x: Array, after: Array) -> None:
+    """Of a stage between phases, from those of the states on both sides."""
+    where = part.where
+    units.x[...] = x
+    B, D = np.abs(newton.linear.B[where][0]), np.abs(newton.linear.D[where][0])
+    with np.errstate(divide="ignore"):
+        units.u[...] = _rounded((after[:, None] / B).min(axis=0, initial=np.inf))
+    rows, widths = (D * np.concatenate([x, units.u])).max(axis=1, initial=0.0), _widths(part.stages)
+    units.d[...] = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What is known of one part of the stages, in its own sizes."""
+
+    stages: Stages
+    x: Array
+    u: Array
+    A: Array
+    B: Array
+    b: Array
+    D: Array
+    Z: Array
+    G: Array
+    is_plain: bool
+
+    @classmethod
+    def of(cls, newton: Newton, part: Segment, is_plain: bool) -> _Measured:
+        stages, where, lin = part.stages.own or part.stages, part.where, newton.linear
+        (n, m, nz, nd), full = stages.sizes, part.stages.sizes[0]
+        x = newton.it.x[where.start : where.stop + 1, : stages.chart.point]
+        inputs = np.r_[0:n, full : full + m]
+        return cls(
+            *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
+            *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),
+            *(newton.of_z[where, :nz, :nz], is_plain),
+        )
+
+
+def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
+    at = _Measured.of(newton, part, is_plain)
+    stages = at.stages
+    A, B, D = (np.abs(a).max(axis=0) if len(a) else a for a in (at.A, at.B, at.D))
     n = stages.sizes[0]
-    x = _states(stages, it.x, newton.tangent.is_plain)
+    x = _states(stages, at.x, is_plain)
     widths = _widths(stages)
     moved, driven = (stages.count * _without_noise(slope) for slope in (np.abs(A - np.eye(n)), B))
-    u = _controls(stages, it.u, x, driven, D[:, n:], widths, _needed(newton, x))
+    u = _controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x))
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
         if not len(open_):
@@ -115,30 +245,23 @@ def measure(newton: Newton) -> dict[str, Array]:
         x[open_] = by[open_]
     own, points = stages.plant.chart.tangent, stages.scheme.points
     x = _rounded(x)
-    u = _rounded(_controls(stages, it.u, x, driven, D[:, n:], widths, _needed(newton, x)))
+    u = _rounded(_controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x)))
     x[own : own + stages.memory] = u[len(u) - len(u) // points :][: stages.memory]
     w = np.concatenate([x, u])
-    z = (np.abs(newton.by_z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0)
+    z = (np.abs(at.Z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0)
     z = _rounded(np.where(z > NOISE * z.max(initial=0.0), z, z.max(initial=0.0)))
-    c = _rounded((np.abs(newton.of_z).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
+    c = _rounded((np.abs(at.G).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
     rows = (D * w).max(axis=1, initial=0.0)
     d = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
-    start, end, bounded = (
-        (np.abs(C) * x).max(axis=1, initial=0.0) for C in (newton.first.C, newton.last.C, newton.of_end)
-    )
-    width = stages.end_upper - stages.end_lower
-    between = np.where(np.isfinite(width) & (width > 0), width, np.inf)
-    bounded = np.where(bounded > 0, np.minimum(bounded, between), between)
-    found = {"x": x, "u": u, "z": z, "c": c, "d": d}
-    return found | {"start": _rounded(start), "end": _rounded(end), "bounded": _rounded(bounded)}
+    return {"x": x, "u": u, "z": z, "c": c, "d": d}
 
 
 def cost_size(newton: Newton) -> float:
     """By how much the cost changes in all stages together, along its slope and along its curvature, in units of `units`."""
     lin = newton.linear
-    w = np.concatenate([newton.units.x, newton.units.u, newton.units.z])
+    w = np.concatenate(newton.units.of_stages(), axis=-1)
     slope = float((np.abs(newton.of_cost) * w).max(axis=1, initial=0.0).sum())
-    last = float((np.abs(newton.of_final) * newton.units.x).max(initial=0.0))
+    last = float((np.abs(newton.of_final) * newton.units.x_at(-1)).max(initial=0.0))
     Q = np.abs(np.diagonal(lin.Q, axis1=1, axis2=2)) * newton.units.x**2
     R = np.abs(np.diagonal(lin.R, axis1=1, axis2=2)) * newton.units.u**2
     curved = float(Q.max(axis=1, initial=0.0).sum() + R.max(axis=1, initial=0.0).sum())
@@ -191,9 +314,9 @@ def _widths(stages: Stages) -> Array:
     return width.min(axis=0, initial=np.inf)
 
 
-def _needed(newton: Newton, x: Array) -> Array:
+def _needed(at: _Measured, x: Array) -> Array:
     """Efforts that the guess takes, by the degree of freedom that each of them drives most: gravity is held by them."""
-    stages, B, gaps = newton.stages, newton.linear.B, newton.linear.b
+    stages, B, gaps = at.stages, at.B, at.b
     own, m = stages.plant.chart.tangent, len(stages.plant.controls)
     by = np.abs(B[:, :own].reshape(len(B), own, stages.scheme.points, m)).sum(axis=2)
     best = np.argmax(by.max(axis=0) / np.where(x[:own] > 0, x[:own], np.inf)[:, None], axis=0)

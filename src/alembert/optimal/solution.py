@@ -177,7 +177,7 @@ class Solution:
     def controls(self) -> Array:
         """(N, m): of each interval; the mean where a transcription has several."""
         m = len(self.problem.plant.controls)
-        u = self._outcome.iterate.u.reshape(self.steps, -1, m)
+        u = self._outcome.iterate.u.reshape(self.steps, self.stages.scheme.points, m)
         if self.stages.scheme.node_controls:
             before = self._outcome.iterate.x[:-1, None, self._memory]
             nodes = np.concatenate([before, u], axis=1)
@@ -250,7 +250,7 @@ class Solution:
     def control_within(self, k: Any, share: Any) -> Array:
         """The controls in interval k, at a share from 0 to 1 of it."""
         m = len(self.problem.plant.controls)
-        u = self._outcome.iterate.u.reshape(self.steps, -1, m)
+        u = self._outcome.iterate.u.reshape(self.steps, self.stages.scheme.points, m)
         places = self.stages.control_places
         if self.stages.scheme.node_controls:
             u = np.concatenate([self._outcome.iterate.x[:-1, None, self._memory], u], axis=1)

@@ -123,7 +123,7 @@ def solve(
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
             solution = solve_splines(problem, int(steps), **own, progress=report)
             if isinstance(report, Deadline) and solution.status == "interrupted":
-                solution._status, solution._message = _out_of_time(report)
+                solution._status, solution._message = out_of_time(report)
             return solution
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
@@ -231,7 +231,7 @@ class Transcribed:
             if solver == "sweep" and outcome.status == "infeasible":
                 outcome = self._nudged(attempt, outcome)
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
-            outcome.status, outcome.message = _out_of_time(report)
+            outcome.status, outcome.message = out_of_time(report)
         _remark(attempt, outcome)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
@@ -261,18 +261,15 @@ class Transcribed:
         A wheel at rest cannot go sideways, and the square of a control that is zero has no slope: no step leads away
         from such a point, although there are motions.
         """
-        stages, lost = attempt.stages, _unreached(attempt.stages, infeasible.iterate)
+        lost = self._lost(infeasible.iterate)
         if not lost:
             return infeasible
-        points, m = stages.scheme.points, len(stages.plant.controls)
-        t = (stages.nodes[:-1, None] + stages.numbers[:, 1:2] * np.array(stages.control_places))[:, :, None]
         done, still = list(infeasible.history), True
         for size, turns in NUDGES:
-            wave = size * np.cos(np.pi * turns * t * (1 + np.arange(m)) + np.arange(m))
             left = attempt.iterations - len(done)
             if left < 1:
                 break
-            u = attempt.u + infeasible.units.u * wave.reshape(-1, points * m)
+            u = attempt.u + infeasible.units.u * self._waves(size, turns)
             outcome = self._run(replace(attempt, u=u, iterations=left, known=None), "sweep")
             done += [replace(i, number=len(done) + i.number) for i in outcome.history]
             if outcome.status in ("solved", "acceptable"):
@@ -281,7 +278,7 @@ class Transcribed:
                     "; begun from controls that move: those of the guess had no effect on an end"
                 )
                 return outcome
-            still = still and bool(_unreached(stages, outcome.iterate))
+            still = still and bool(self._lost(outcome.iterate))
         if not still:
             infeasible.status = "stalled"
             infeasible.message = (
@@ -289,6 +286,14 @@ class Transcribed:
                 "give a `guess` with controls that move"
             )
         return infeasible
+
+    def _lost(self, it: Iterate) -> list[str]:
+        """What controls do not reach."""
+        return unreached(self.stages, it)
+
+    def _waves(self, size: float, turns: float) -> np.ndarray:
+        """Controls of all stages that move, in units."""
+        return waves(self.stages, size, turns)
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver != "sweep":
@@ -321,7 +326,15 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
     outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
 
 
-def _unreached(stages: Stages, it: Iterate) -> list[str]:
+def waves(stages: Stages, size: float, turns: float) -> np.ndarray:
+    """Cosines over the duration, of another frequency and phase for each control."""
+    points, m = stages.scheme.points, len(stages.plant.controls)
+    t = (stages.nodes[:-1, None] + stages.numbers[:, 1:2] * np.array(stages.control_places))[:, :, None]
+    wave = size * np.cos(np.pi * turns * t * (1 + np.arange(m)) + np.arange(m))
+    return wave.reshape(-1, points * m)
+
+
+def unreached(stages: Stages, it: Iterate) -> list[str]:
     """Sentences on conditions at the end that controls do not change to first order."""
     if not all(np.isfinite(a).all() for a in (it.x, it.u, it.z)):
         return []
@@ -329,7 +342,7 @@ def _unreached(stages: Stages, it: Iterate) -> list[str]:
     return [line[: line.index(UNREACHED) + len(UNREACHED)] for line in said if UNREACHED in line]
 
 
-def _out_of_time(deadline: Deadline) -> tuple[str, str]:
+def out_of_time(deadline: Deadline) -> tuple[str, str]:
     return "time", f"stopped after the time limit of {deadline.limit:g} s; this is the best iterate so far"
 
 

@@ -70,6 +70,33 @@ class Stages:
     end_upper: Array
     opened: Opened | None = None
     """the stage with symbols for accelerations, where it has any"""
+    before: Stages | None = None
+    following: Stages | None = None
+    """of a stage between phases, those on both sides: x is of the one, f of the other; p has the parameters of both"""
+    own: Stages | None = None
+    """of a phase, before it was given the sizes of all"""
+
+    @property
+    def parts(self) -> tuple[Segment, ...]:
+        """Stages one after the other that share their functions."""
+        return (Segment(self, slice(0, self.count)),)
+
+    @property
+    def clocks(self) -> tuple[tuple[int, int], ...]:
+        """Where free durations are: stage and entry of the tangent."""
+        return ((0, self.chart.tangent - 1),) if self.is_free else ()
+
+    def point_place(self, k: int, j: int) -> int:
+        """Where in the point of stage k the entry j of the tangent is."""
+        return j + self.chart.nq - self.chart.nv
+
+    def parameters_at_ends(self, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Of p, what the start and what the end take."""
+        return p, p
+
+    def when(self, k: int, x: Array) -> str:
+        """Stage k in words."""
+        return f"stage {k}, t = {self.numbers[k, 0] * self.span(x):.4g} s"
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -99,6 +126,14 @@ class Stages:
     def span(self, x: Array) -> float:
         """The duration, from the point of any stage."""
         return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """`where` are these stages among all."""
+
+    stages: Stages
+    where: slice
 
 
 class Ends:

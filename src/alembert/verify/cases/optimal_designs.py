@@ -144,7 +144,7 @@ def thrown_at_a_wall(restitution: float) -> Items:
         },
         links={"back": {"v slide": lambda s: -restitution * s.v[0]}},
     )
-    solution = bounce.solve(10)
+    solution = bounce.solve(10, transcription="hermite-simpson")
     r = restitution
     v = (6 + 6 * r) / (4 + 4 * r**2)
     exact = 2 * v**2 - 6 * v + 6 + 2 * (r * v) ** 2 - 6 * r * v + 6

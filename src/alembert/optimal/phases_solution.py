@@ -1,0 +1,280 @@
+"""What a problem in phases gives: a solution of each phase, and of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.optimal.barrier import Bounds
+from alembert.optimal.chain import Chain
+from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
+from alembert.optimal.outcome import Iterate, Iteration, Outcome, Residuals
+from alembert.optimal.scaling import Units
+from alembert.optimal.solution import Solution
+from alembert.optimal.stages import Stages
+
+if TYPE_CHECKING:
+    from alembert.optimal.phases import Phases
+    from alembert.optimal.refinement import MeshRound
+
+Array = np.ndarray
+
+
+class PhaseMotion:
+    """One phase: `time` (N + 1,) from the start of the first one, states `x` (N + 1, ...), `controls` (N, ...).
+
+    `solution` is the same as a solution of its problem, whose time begins at 0: with plots, costates, accuracy.
+    """
+
+    def __init__(self, solution: Solution, begin: float) -> None:
+        self.solution, self.problem = solution, solution.problem
+        self.time = begin + solution.time
+        self.x, self.controls = solution.x, solution.controls
+
+    @property
+    def duration(self) -> float:
+        """[s]"""
+        return self.solution.duration
+
+    @property
+    def q(self) -> Array:
+        """(N + 1, nq), of a model"""
+        self._model()
+        return self.solution.q
+
+    @property
+    def v(self) -> Array:
+        """(N + 1, nv), of a model"""
+        self._model()
+        return self.solution.v
+
+    def _model(self) -> None:
+        if self.problem.model is None:
+            raise UnsupportedError("this phase is of a System, which has no q and v; its states are in x")
+
+    def state(self, name: str) -> Array:
+        """A state at the nodes; of a model "q elbow" or "v elbow"."""
+        names: Sequence[str] = self.problem.plant.tangent_names
+        if self.problem.model is not None:
+            names = [f"q {c}" for c in self.problem.model.coordinate_names]
+            names += [f"v {c}" for c in self.problem.model.speed_names]
+        return self._column("state", names, self.x, name)
+
+    def control(self, name: str) -> Array:
+        """A control over the intervals."""
+        return self._column("control", self.problem.plant.controls, self.controls, name)
+
+    @staticmethod
+    def _column(what: str, names: Sequence[str], values: Array, name: str) -> Array:
+        if name not in names:
+            raise ArgumentError(unknown(f"this phase has no {what}", name, names))
+        return values[:, names.index(name)]
+
+    def __repr__(self) -> str:
+        return f"<phase from {self.time[0]:.6g} to {self.time[-1]:.6g} s>"
+
+
+class PhasesSolution:
+    """`solution["coast"]` is the motion of a phase."""
+
+    meshes: tuple[dict[str, MeshRound], ...] = ()
+    """those that were tried, where meshes were refined"""
+
+    def __init__(self, phases: Phases, chain: Chain, outcome: Outcome, solver: str, hessian: str) -> None:
+        self.phases, self.chain, self._outcome = phases, chain, outcome
+        self.solver, self.hessian = solver, hessian
+        self._status, self._message = outcome.status, outcome.message
+        self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
+        self.history: list[Iteration] = outcome.history
+        self.seconds = outcome.seconds
+        self._motions: dict[str, PhaseMotion] = {}
+        begin = 0.0
+        for k, name in enumerate(phases.phases):
+            motion = PhaseMotion(self._of_phase(k), begin)
+            self._motions[name] = motion
+            begin += motion.duration
+        self.duration = begin
+
+    def _of_phase(self, k: int) -> Solution:
+        """Its part of the iterate, as a solution of its own."""
+        own, where = self.chain.phases[k], self.chain.wheres[k]
+        own_outcome = _part(self._outcome, self.chain, own, where, k)
+        problem = own.problem
+        if problem.design:
+            problem = problem.with_design(own_outcome.iterate.x[0, own.chosen])
+        return Solution(
+            problem, own, own_outcome, self.solver, own.scheme.name, self.hessian, is_judged=False
+        )
+
+    def __getitem__(self, name: str) -> PhaseMotion:
+        if name not in self._motions:
+            raise ArgumentError(unknown("there is no phase", name, self._motions))
+        return self._motions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._motions)
+
+    def items(self) -> Iterator[tuple[str, PhaseMotion]]:
+        """Phases by name, in their order."""
+        return iter(self._motions.items())
+
+    def remark(self, text: str) -> None:
+        """Add to the message."""
+        self._message = f"{self._message}; {text}"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver has solved the equations of the meshes."""
+        return self._status in ("solved", "acceptable")
+
+    @property
+    def _coarse(self) -> list[str]:
+        if not self.converged:
+            return []
+        return [name for name, motion in self.items() if motion.solution.accuracy.is_coarse]
+
+    @property
+    def success(self) -> bool:
+        return self.status in ("solved", "acceptable")
+
+    @property
+    def status(self) -> str:
+        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the meshes."""
+        return "coarse" if self._coarse else self._status
+
+    @property
+    def message(self) -> str:
+        """The status in words, and what else is to be known, by phase."""
+        known = []
+        for name, motion in self.items() if self.converged else ():
+            known += [f"{name}: {remark}" for remark in motion.solution.accuracy.remarks]
+        solver = [] if self._coarse and self._message == "solved" else [self._message]
+        return "; ".join((*solver, *known))
+
+    @property
+    def design(self) -> dict[str, float]:
+        """The design parameters that were found, by name."""
+        found: dict[str, float] = {}
+        for _, motion in self.items():
+            found |= motion.solution.design
+        return found
+
+    @property
+    def iterations(self) -> int:
+        return max(0, len(self.history) - 1)
+
+    @property
+    def accuracy(self) -> dict[str, Any]:
+        """By phase, how far its intervals are off: see `Solution.accuracy`."""
+        return {name: motion.solution.accuracy for name, motion in self.items()}
+
+    def violations(self, tolerance: float = 1e-6) -> list[Violation]:
+        """Constraints that are off by more than `tolerance`, the worst first; names begin with that of the phase."""
+        found = []
+        for name, motion in self.items():
+            begin = float(motion.time[0])
+            for v in motion.solution.violations(tolerance):
+                found.append(Violation(f"{name}: {v.name}", begin + v.time, v.amount))
+        residuals, units = self._outcome.residuals, self._outcome.units
+        times = [float(motion.time[-1]) for motion in self._motions.values()]
+        for part, when in zip(self.chain.segments[1::2], times, strict=False):
+            k = part.where.start
+            gaps = np.abs(residuals.gap[k])
+            of = units.x_at(k + 1)
+            for j in np.flatnonzero(~(gaps <= tolerance * np.maximum(1.0, of))):
+                found.append(Violation(part.stages.x_names[j], when, float(gaps[j])))
+        return sorted(found, key=lambda v: -v.amount)
+
+    def diagnosis(self, most: int = 8) -> str:
+        """In words, phase by phase: see `Solution.diagnosis`; names begin with that of the phase."""
+        lines = [f"{self.status}: {self.message}"]
+        if not np.isfinite(self.cost):
+            return f"{lines[0]}. A `guess` away from there, or limits and path constraints that keep it away, may help"
+        violations = self.violations()
+        lines += violated(violations, most)
+        for name, motion in self.items():
+            own = motion.solution
+            linear = linearise(own.stages, own._outcome.iterate)
+            said = redundant(own.stages, linear, motion.time, reach=False) + unscaled(
+                own.stages, linear, motion.time
+            )
+            lines += [f"{name}: {line}" for line in said[:most]]
+        active = [
+            f"{name}: {bound}"
+            for name, motion in self.items()
+            for k, bound in enumerate(motion.solution.stages.path_names)
+            if np.any(np.abs(motion.solution._outcome.iterate.path.y[:, k]) > 1e-4)
+        ]
+        if active:
+            lines.append(f"bounds that hold somewhere: {', '.join(active)}")
+        if not self.converged and not violations:
+            lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        spans = ", ".join(f"{name} {motion.duration:.6g} s" for name, motion in self._motions.items())
+        return f"<PhasesSolution: {self.status}, cost {self.cost:.8g}; {spans}>"
+
+
+def _part(outcome: Outcome, chain: Chain, own: Stages, where: slice, k: int) -> Outcome:
+    """What a phase has of the outcome of all, in its own sizes."""
+    it, (n, m, nz, nd) = outcome.iterate, own.sizes
+    nodes = slice(where.start, where.stop + 1)
+    x = it.x[nodes, : own.chart.point].copy()
+    costates = it.costates[nodes, :n].copy()
+    path = _cut(it.path, (where, slice(0, nd)))
+    equations, bounded = len(own.end_names), len(own.end_bounded)
+    is_last = k == len(chain.phases) - 1
+    if is_last:
+        eta, last = it.eta[:equations].copy(), _cut(it.last, (slice(0, bounded),))
+    else:
+        link = where.stop
+        eta = it.path.y[link, :equations].copy()
+        last = _cut(it.path, (link, slice(equations, equations + bounded)))
+    sigma = it.sigma[: len(own.start_names)].copy() if k == 0 else _sigma(own, x[0], costates[0])
+    u, z = it.u[where, :m].copy(), it.z[where, :nz].copy()
+    iterate = Iterate(x, u, z, path, last, costates, sigma, eta)
+    residuals = outcome.residuals
+    units = Units.ones(own)
+    if outcome.units.own:
+        whole = dict(zip((s.start for s, _ in outcome.units.own), outcome.units.parts, strict=True))[
+            where.start
+        ]
+        for name, size in (("x", n), ("u", m), ("z", nz), ("c", nz), ("d", nd)):
+            getattr(units, name)[...] = getattr(whole, name)[:size]
+    return replace(
+        outcome,
+        iterate=iterate,
+        cost=_cost(own, iterate),
+        gains=outcome.gains[where, :m, :n],
+        residuals=Residuals(
+            residuals.gap[where, :n], residuals.implicit[where, :nz], residuals.path[where, :nd]
+        ),
+        units=units,
+    )
+
+
+def _cut(bounds: Bounds, at: Any) -> Bounds:
+    return Bounds(*(a[at].copy() for a in bounds.arrays))
+
+
+def _cost(own: Stages, it: Iterate) -> float:
+    along = own.stage.map(own.count)(it.x[:-1].T, it.u.T, it.z.T, own.numbers.T, own.parameters[:, None])[1]
+    last = own.end(it.x[-1], own.numbers[-1], own.parameters)[0]
+    return float(np.sum(along.full()) + float(last))
+
+
+def _sigma(own: Stages, x: Array, costate: Array) -> Array:
+    """Multipliers of conditions at the start of a phase, from the costate there: costate + C' sigma = 0."""
+    d = ca.SX.sym("d", own.chart.tangent)
+    rows = own.start(own.chart.retract(ca.SX(x), d), own.numbers[0], own.parameters)
+    C = ca.Function("C", [d], [ca.densify(ca.jacobian(rows, d))])(np.zeros(own.chart.tangent)).full()
+    if not len(C) or not (np.isfinite(C).all() and np.isfinite(costate).all()):
+        return np.zeros(len(C))
+    return np.linalg.lstsq(C.T, -costate, rcond=None)[0]

@@ -1,0 +1,311 @@
+"""From phases to their solution: meshes, guess, solver, and meshes that refine themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.optimal import guess as guesses
+from alembert.optimal.chain import Chain, ChainEvaluation
+from alembert.optimal.guess import Guess
+from alembert.optimal.links import Linkage
+from alembert.optimal.outcome import Attempt, Deadline, Iterate, Outcome, Warm, interrupts_kept, reporter
+from alembert.optimal.phases_solution import PhasesSolution
+from alembert.optimal.problem import Problem
+from alembert.optimal.refinement import LARGEST, ROUNDS, MeshRound, asked, jumps, next_mesh
+from alembert.optimal.solution import Solution
+from alembert.optimal.solve import (
+    LARGEST_EXACT,
+    SolverOptions,
+    Transcribed,
+    check,
+    out_of_time,
+    unreached,
+    waves,
+)
+
+if TYPE_CHECKING:
+    from alembert.optimal.phases import Phases
+
+Array = np.ndarray
+GRID = 41
+"""points of a guess"""
+
+
+class TranscribedPhases(Transcribed):
+    """A chain with its compiled functions."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = self.stages = chain
+        self._is_small = all(own.stage.n_instructions() <= LARGEST_EXACT for own in chain.phases)
+        self._evaluations = {}
+        self._at_run_time = False
+        self._kept = {}
+
+    def evaluation(self, exact: bool) -> Any:
+        if exact not in self._evaluations:
+            self._evaluations[exact] = ChainEvaluation(self.chain, exact=exact)  # type: ignore[assignment]
+        return self._evaluations[exact]
+
+    def run(
+        self, place: tuple[Array, Array, Array], known: Warm | None, options: SolverOptions
+    ) -> tuple[Outcome, str]:
+        solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
+        report = reporter(options.progress)
+        report = report if options.time_limit is None else Deadline(options.time_limit, report)
+        attempt = Attempt(
+            *(self.chain, *place, exact, options.tolerance, options.iterations, report),
+            known=known if solver == "sweep" else None,
+            is_solution=known is not None,
+        )
+        outcome = self._run(attempt, solver)
+        if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
+            attempt = replace(attempt, known=None)  # other multipliers may lead elsewhere
+            outcome = self._run(attempt, solver)
+        if solver == "sweep" and outcome.status == "stalled":
+            outcome = self._again(attempt, outcome)
+        if solver == "sweep" and outcome.status == "infeasible":
+            outcome = self._nudged(attempt, outcome)
+        if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
+            outcome.status, outcome.message = out_of_time(report)
+        return outcome, "exact" if exact else "gauss-newton"
+
+    def _lost(self, it: Iterate) -> list[str]:
+        """In any phase for itself."""
+        found = []
+        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
+            x = it.x[where.start : where.stop + 1, : own.chart.point]
+            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
+            found += unreached(own, replace(it, x=x, u=u, z=z))
+        return found
+
+    def _waves(self, size: float, turns: float) -> Array:
+        wave = np.zeros((self.chain.count, self.chain.sizes[1]))
+        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
+            wave[where, : own.sizes[1]] = waves(own, size, turns)
+        return wave
+
+
+def solve_phases(
+    phases: Phases,
+    counts: Mapping[str, int],
+    schemes: Mapping[str, str | None],
+    meshes: Mapping[str, Any],
+    guess: Any,
+    given: Mapping[str, Any],
+) -> PhasesSolution:
+    options = _options(given)
+    with interrupts_kept():
+        for name, count in counts.items():
+            check(
+                count,
+                options.solver,
+                options.tolerance,
+                options.iterations,
+                options.hessian,
+                options.time_limit,
+            )
+            if schemes[name] == "splines":
+                raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
+        if options.solver != "sweep" and options.hessian == "gauss-newton":
+            raise UnsupportedError(
+                f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
+            )
+        chain = phases.chain(counts, schemes, meshes)
+        if not any(problem.plant.controls for problem in phases.phases.values()) and not chain.clocks:
+            raise ArgumentError(
+                "Phases.solve: no phase has controls or a free duration: nothing is to be chosen"
+            )
+        transcribed = TranscribedPhases(chain)
+        known = None
+        if isinstance(guess, PhasesSolution) and _same(guess.chain, chain):
+            it = guess._outcome.iterate
+            place, known = (it.x, it.u, it.z), _warm(guess)
+        else:
+            place = placed(phases, chain, made(phases, guess))
+        outcome, hessian = transcribed.run(place, known, options)
+        return PhasesSolution(phases, chain, outcome, options.solver, hessian)
+
+
+def _options(given: Mapping[str, Any]) -> SolverOptions:
+    known: dict[str, Any] = {
+        **{"solver": "sweep", "hessian": "auto", "tolerance": 1e-8, "iterations": 500},
+        **{"progress": None, "time_limit": None},
+    }
+    for name in given:
+        if name not in known:
+            raise ArgumentError(unknown("Phases.solve: no option", name, known))
+    return SolverOptions(**(known | dict(given)))
+
+
+def _same(one: Chain, other: Chain) -> bool:
+    """Whether states, controls and multipliers of the one are those of the other."""
+    if one.names != other.names or one.count != other.count:
+        return False
+    for a, b in zip(one.parts, other.parts, strict=True):
+        for name in ("x_names", "u_names", "z_names", "path_names"):
+            if getattr(a.stages, name) != getattr(b.stages, name):
+                return False
+        if a.stages.scheme.name != b.stages.scheme.name or not np.array_equal(
+            a.stages.numbers, b.stages.numbers
+        ):
+            return False
+    return True
+
+
+def _warm(solution: PhasesSolution) -> Warm | None:
+    it, units = solution._outcome.iterate, solution._outcome.units
+    if not solution.converged or not units.own:
+        return None
+    bounds = (it.path.low, it.path.high, it.last.low, it.last.high)
+    return Warm(it.costates, it.sigma, it.eta, *bounds, units)
+
+
+# --- guess --------------------------------------------------------------------------------------------------------------
+
+
+def made(phases: Phases, given: Any) -> dict[str, Guess]:
+    """A guess for every phase; what is not given goes on from the phase before."""
+    if isinstance(given, PhasesSolution):
+        given = {name: motion.solution for name, motion in given.items()}
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentError(f"Phases.solve: guess is {given!r}, expected guesses by phase")
+    for name in given or {}:
+        if name not in phases.phases:
+            raise ArgumentError(unknown("Phases.solve: the guess has no phase", name, phases.phases))
+    found: dict[str, Guess] = {}
+    linkages: list[Linkage | None] = [None, *phases.linkages]
+    before: tuple[Problem, Guess] | None = None
+    for (name, problem), linkage in zip(phases.phases.items(), linkages, strict=True):
+        own = (given or {}).get(name)
+        guess = guesses.make(problem, own)
+        if isinstance(own, Solution) and list(own.problem.design) == list(problem.design):
+            guess = replace(guess, design=own.problem.parameters[list(problem.design)])
+        if own is None and before is not None and linkage is not None and phases.follow:
+            guess = _going_on(problem, guess, linkage, *before)
+        found[name], before = guess, (problem, guess)
+    return found
+
+
+def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, before: Guess) -> Guess:
+    """A straight guess from where the phase before ends: what the start does not state follows the links."""
+    T = ca.SX(before.duration)
+    s = last.moment(T, *map(ca.SX, (before.points[-1], before.controls[-1], last.parameters)), T)
+    where = np.linspace(0.0, 1.0, GRID)
+    points, controls = guess.at(problem, where), guess.controls_at(where)
+    stated = {row.component for row in problem.end if row.is_equation}
+    begun = {row.component for row in problem.start if row.is_equation}
+    for entry, value in zip(linkage.entries, linkage.values, strict=True):
+        if value is None or any(name in begun for name in entry.names):
+            continue
+        found = ca.evalf(ca.SX(value(s))).full()[:, 0]
+        if not np.isfinite(found).all():
+            continue
+        if entry.adds and entry.names[0] in stated:
+            points[:, entry.at] = found + where[:, None] * (points[-1, entry.at] - found)
+        elif not any(name in stated for name in entry.names):
+            points[:, entry.at] = found
+    return Guess(where, points, controls, guess.duration, guess.design)
+
+
+def placed(phases: Phases, chain: Chain, given: Mapping[str, Guess]) -> tuple[Array, Array, Array]:
+    """x, u and z of all stages."""
+    _, m, nz, _ = chain.sizes
+    point = chain.segments[0].stages.chart.point
+    x, u, z = np.zeros((chain.count + 1, point)), np.zeros((chain.count, m)), np.zeros((chain.count, nz))
+    for own, where, guess in zip(chain.phases, chain.wheres, given.values(), strict=True):
+        here = guesses.place(own, guess)
+        x[where.start : where.stop + 1, : own.chart.point] = here[0]
+        u[where, : own.sizes[1]], z[where, : own.sizes[2]] = here[1], here[2]
+    for k, between in enumerate(chain.between):
+        link = chain.wheres[k].stop
+        first, second = chain.phases[k], chain.phases[k + 1]
+        values = between.guess(x[link, : first.chart.point], x[link + 1, : second.chart.point])
+        u[link, : len(values)] = values
+    _carry(chain, x)
+    return x, u, z
+
+
+def _carry(chain: Chain, x: Array) -> None:
+    """What is carried, as the guess has it."""
+    for j, item in enumerate(chain.carried):
+        own, where = chain.phases[item.phase], chain.wheres[item.phase]
+        node = where.stop if item.at_end else where.start
+        s = np.array([1.0 if item.at_end else 0.0, 0.0, own.numbers[0, 2]])
+        value = float(item.number(own)(x[node, : own.chart.point], s, own.parameters))
+        for k in range(node + 1 if item.at_end else node, chain.count + 1):
+            x[k, chain.carried_place(k) + j] = value
+
+
+# --- meshes -------------------------------------------------------------------------------------------------------------
+
+
+def refined_phases(
+    phases: Phases,
+    counts: Mapping[str, int],
+    schemes: Mapping[str, str | None],
+    meshes: Mapping[str, Any],
+    guess: Any,
+    accuracy: Any,
+    given: Mapping[str, Any],
+) -> PhasesSolution:
+    """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
+    asked(accuracy)
+    found: list[dict[str, MeshRound]] = []
+    best: PhasesSolution | None = None
+    everywhere = dict.fromkeys(phases.phases, False)
+    own, start = dict(meshes), guess
+    sizes = dict(counts)
+    while True:
+        solution = solve_phases(phases, sizes, schemes, own, start, given)
+        if not solution.converged:
+            if best is None:
+                return solution
+            return _ended(best, found, f"the meshes {_listed(sizes)} were not solved ({solution.status})")
+        before, best = best, solution
+        change = (
+            abs(solution.cost - before.cost) / (abs(solution.cost) or 1.0) if before is not None else np.inf
+        )
+        rounds, coarse = {}, bool(solution._coarse)
+        for name, motion in solution.items():
+            here = motion.solution.accuracy.worst
+            rounds[name] = MeshRound(
+                *(sizes[name], solution.cost, max(here, change) if np.isfinite(here) else change),
+                *(len(jumps(motion.solution)), solution.iterations),
+            )
+        found.append(rounds)
+        estimate = max(r.estimate for r in rounds.values())
+        if estimate <= accuracy and all(everywhere.values()):
+            return _ended(solution, found, "")
+        if len(found) == ROUNDS:
+            return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
+        for name, motion in solution.items():
+            is_enough = estimate <= accuracy
+            own[name], everywhere[name] = next_mesh(
+                motion.solution, accuracy, is_enough=is_enough, coarse=coarse
+            )
+            if len(own[name]) - 1 > LARGEST:
+                return _ended(
+                    solution,
+                    found,
+                    f"{estimate:.1e}: the next mesh of {name} would have {len(own[name]) - 1} intervals",
+                )
+        start = guess if coarse else solution
+        sizes = {name: len(nodes) - 1 for name, nodes in own.items()}
+
+
+def _listed(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sizes.items())
+
+
+def _ended(solution: PhasesSolution, meshes: list[dict[str, MeshRound]], why: str) -> PhasesSolution:
+    solution.meshes = tuple(meshes)
+    if why:
+        solution.remark(f"the accuracy that was asked for is not reached: {why}")
+    return solution
