@@ -221,12 +221,12 @@ def impact(
         for name in frames:
             if name not in model.frames_by_name:
                 raise ArgumentError(unknown("impact: the model has no frame", name, model.frames_by_name))
-            own = {"reference": "local_world_aligned", "parameters": s._parameters}
+            own = {"reference": "local_world_aligned", "parameters": s.model_parameters}
             J = model.symbolic.frame_jacobian(s.q, name, **own)[3:, :]
             rows.append(J if along is None else ca.DM(along) @ J)
         J = ca.vertcat(*rows)
         J = _independent(J)
-        Y = model.symbolic.inverse_mass_matrix(s.q, parameters=s._parameters) @ J.T
+        Y = model.symbolic.inverse_mass_matrix(s.q, parameters=s.model_parameters) @ J.T
         return s.v - Y @ solve(J @ Y, (1 + float(restitution)) * (J @ s.v))
 
     return {"v": speeds}
@@ -266,7 +266,7 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
             raise ArgumentError(f"same_bodies: the body {other!r} is in one of the two models only")
         for body in after.bodies:
             V = s.model.symbolic.frame_velocity(
-                s.q, s.v, body.name, reference="local", parameters=s._parameters
+                s.q, s.v, body.name, reference="local", parameters=s.model_parameters
             )
             J = after.symbolic.frame_jacobian(q, body.name, reference="local")
             own = body.inertia

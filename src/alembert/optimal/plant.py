@@ -133,6 +133,11 @@ class Moment:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(unknown("there is no quantity", name, (k for k in self.__dict__ if k[0] != "_")))
 
+    @property
+    def model_parameters(self) -> ca.SX | None:
+        """For `parameters=` of `model.symbolic`: those of the model as expressions, None where it has none."""
+        return self._parameters
+
     def position(self, joint: str) -> ca.SX:
         """The coordinates of a joint, or of the modes of a flexible body."""
         modal = self._model.space.of_bodies.get(joint)
