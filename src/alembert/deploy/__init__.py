@@ -2,6 +2,9 @@
 
 from alembert.deploy.compiler import CompilerError as CompilerError
 from alembert.deploy.fmu import fmu as fmu
+from alembert.deploy.imported import ImportedUnit as ImportedUnit
+from alembert.deploy.imported import UnitError as UnitError
+from alembert.deploy.imported import load_fmu as load_fmu
 from alembert.deploy.live_page import live_page as live_page
 from alembert.deploy.loop import DeadlineReport as DeadlineReport
 from alembert.deploy.loop import SharedLink as SharedLink
