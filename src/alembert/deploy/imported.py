@@ -293,8 +293,8 @@ class UnitLaw:
         elif abs(t - self._last - self.period) > 1e-6 * self.period:
             raise ArgumentError(
                 f"simulate: the unit {self.unit.path.name} is at t = {self._last:g} s and is asked for t = {t:g} s, "
-                f"expected {self._last + self.period:g} s: a run with a unit cannot be resumed or be one of a batch; start it anew, "
-                "with unit.controller(...) once more"
+                f"expected {self._last + self.period:g} s: a run with a unit cannot be resumed or be one of a batch; "
+                "start it anew, with unit.controller(...) once more"
             )
         else:
             self._do("doStep", self._last, self.period)
