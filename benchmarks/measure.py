@@ -21,6 +21,7 @@ from alembert import save
 from benchmarks import (
     chains,
     control,
+    deploy,
     first_result,
     flexible,
     loops,
@@ -53,6 +54,7 @@ PARTS = (
     "optimal",
     "control",
     "reach",
+    "deploy",
     "start",
     "first",
 )
@@ -90,6 +92,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
         "control": lambda: list(control.rows(quick=quick)),
         "reach": lambda: list(reach.rows(quick=quick, notes=results.notes)),
+        "deploy": lambda: list(deploy.rows(quick=quick, notes=results.notes)),
         "start": lambda: _first_calls(quick),
         "first": lambda: first_result.rows(quick=quick),
     }

