@@ -117,10 +117,23 @@ def _inverse_mass_matrix(s: GraphInputs) -> Results:
     return {"inverse": s.inverse(s.run(sweeps.MASS_MATRIX)["matrix"])}
 
 
+def _inverse_derivatives(s: GraphInputs, a: ca.SX | None = None) -> Results:
+    """By their recursions; with flexible bodies, tangents of the sweep."""
+    at = s.given["a"] if a is None else a
+    if not s.tree.has_modes:
+        return s.run(INVERSE_DYNAMICS_DERIVATIVES, a=at)
+    q, v, held = s.given["q"], s.given["v"], ca.SX.sym("a", s.tree.model.nv)
+    tau = s.run(sweeps.INVERSE_DYNAMICS, a=held)["tau"]
+    e = ca.SX.sym("e", s.tree.model.nv)
+    along = ca.jacobian(s.tree.model.space.rate(q, e), e)
+    found = [ca.jacobian(tau, q) @ along, ca.jacobian(tau, v), ca.jacobian(tau, held)]
+    return dict(zip(("dq", "dv", "da"), ca.substitute(found, [held], [at]), strict=True))
+
+
 def _forward_derivatives(s: GraphInputs) -> Results:
     """(4)"""
     a = s.run(sweeps.FORWARD_DYNAMICS)["a"]
-    d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=a)
+    d = _inverse_derivatives(s, a)
     pattern = Pattern(s.tree)
     factor = pattern.factor(d["da"])
     rows = {"dq": -d["dq"], "dv": -d["dv"], "dtau": ca.SX.eye(s.tree.model.nv)}
@@ -137,7 +150,7 @@ def _hybrid_derivatives(s: GraphInputs) -> Results:
     """(4) for the free speeds; the efforts of the others follow from M a + tau_q dq + tau_v dv."""
     assert s.options.free is not None
     result = _hybrid(s)
-    d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=result["accelerations"])
+    d = _inverse_derivatives(s, result["accelerations"])
     n = s.tree.model.nv
     m = ca.diag(ca.SX(ca.DM([float(x) for x in s.options.free])))
     rest = ca.SX.eye(n) - m
@@ -247,6 +260,7 @@ _ENTRIES = (
         "inverse_dynamics_derivatives",
         ("q", "v", "a"),
         INVERSE_DYNAMICS_DERIVATIVES,
+        graph=_inverse_derivatives,
         kernel=_derivative_kernel("inverse_dynamics_derivatives"),
         takes_wrenches=True,
         gives_matrices=True,

@@ -15,6 +15,7 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
+from alembert.identify.named_regressor import compile_named
 from alembert.joints import Friction
 from alembert.model import Model
 from alembert.model.methods import Coordinates, projected
@@ -59,6 +60,7 @@ def regressor(
     smoothing: float = SMOOTHING,
     coordinates: Coordinates = "all",
     parameters: Mapping[str, Any] | None = None,
+    of: Sequence[str] | None = None,
 ) -> Regressor:
     """Y with inverse_dynamics(q, v, a) = Y pi + known, (..., nv, p), and the names and present values of pi.
 
@@ -71,17 +73,44 @@ def regressor(
     of freedom), and the inertia of each rotor. `include` adds columns ("viscous", "coulomb", "armature") for
     joints without; their Coulomb friction is smoothed below the speed `smoothing`. `parameters` maps the
     model's named parameters to numbers.
+
+    With `of` the columns are those of some of the model's named parameters instead, in which the efforts are linear: EI,
+    rhoA or damping of flexible bodies, masses. One in which they are not (a length) is refused.
     """
     check_model("regressor", model)
-    compiled = compile_regressor(
-        model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
-    )
-    found = compiled(q, v, a, parameters=parameters)
+    if of is not None:
+        found = _of_names(model, (of,) if isinstance(of, str) else tuple(of), (q, v, a), parameters)
+    else:
+        compiled = compile_regressor(
+            model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
+        )
+        found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):
         return found
     E = model.constrained_compute.reduction("regressor", coordinates, q, parameters, v).coordinates.E
     down = np.swapaxes(E, -1, -2)
     return replace(found, Y=down @ found.Y, known=(down @ found.known[..., None])[..., 0])
+
+
+def _of_names(
+    model: Model, names: tuple[str, ...], state: tuple[Any, Any, Any], parameters: Mapping[str, Any] | None
+) -> Regressor:
+    compiled = compile_named(model, names)
+    values = _values(model, parameters)
+    Y, known = compiled(*state, values)
+    return Regressor(Y, names, np.array([values[name] for name in names]), known)
+
+
+def _values(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, float]:
+    """Of all named parameters."""
+    for name, value in (parameters or {}).items():
+        if name not in model.parameter_values:
+            raise ArgumentError(unknown("regressor: no parameter", name, model.parameter_values))
+        if np.ndim(value):
+            raise ArgumentError(
+                f"regressor: parameter {name!r} has shape {np.shape(value)}, expected a number"
+            )
+    return model.parameter_values | dict(parameters or {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +138,7 @@ class CompiledRegressor:
         if parameters and not self.model.parameters:
             raise ArgumentError("regressor: parameters are given, but the model has none")
         if self.model.parameters:
-            for name, value in (parameters or {}).items():
-                if name not in self.model.parameter_values:
-                    raise ArgumentError(unknown("regressor: no parameter", name, self.model.parameter_values))
-                if np.ndim(value):
-                    raise ArgumentError(
-                        f"regressor: parameter {name!r} has shape {np.shape(value)}, expected a number"
-                    )
-            values = self.model.parameter_values | dict(parameters or {})
+            values = _values(self.model, parameters)
             pi = self._pi(values)
             given = (*given, np.array([float(values[name]) for name, _ in self.model.parameters]))
         if self.unrolled:
@@ -154,7 +176,7 @@ def compile_regressor(
     for name in model.space.of_bodies:
         raise UnsupportedError(
             f"regressor: body {name!r} is flexible; its efforts are linear in the integrals over its mass, which are no ten "
-            "parameters of a rigid body: fit named parameters (EI, rhoA, length) with `sensitive_to=` instead"
+            "parameters of a rigid body: take named parameters of the model, of=['EI', 'rhoA'], or fit them with derivatives"
         )
     tree = Tree.of(model)
     columns = steps.parameters(tree, include)
