@@ -93,8 +93,8 @@ def _check_linear(model: Model, names: tuple[str, ...], columns: list[int], func
     for name, itself in zip(names, np.diag(depends), strict=True):
         if itself:
             raise UnsupportedError(
-                f"regressor: the efforts are not linear in the parameter {name!r}: leave it out of `of`, where it stays as it "
-                f"is, or fit it with derivatives (`sensitive_to=[{name!r}]`)"
+                f"regressor: the efforts are not linear in the parameter {name!r}: leave it out of `of`, where it stays "
+                f"as it is, or fit it with derivatives (`sensitive_to=[{name!r}]`)"
             )
     for i, k in np.argwhere(depends):
         raise UnsupportedError(
