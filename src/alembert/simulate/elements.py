@@ -79,7 +79,14 @@ class Places:
         self.reactions = reactions or {}
         self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
         self._tree = model.compute.tree
+        self._known: dict[Any, Any] = {}
         self.records, _ = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made for a key before, or is made now: expressions that many elements and sensors have in common."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def value(self, number: Scalar) -> ca.SX:
         """A number, or a formula of the model's parameters."""
@@ -91,16 +98,30 @@ class Places:
 
     def pose(self, frame: str) -> Pose:
         """X_WC."""
+        return self.once(("pose", frame), lambda: self._pose(frame))
+
+    def _pose(self, frame: str) -> Pose:
         node, X = self._locate(frame)
         return self.records[node].X_W @ X if node >= 0 else X
 
     def velocity(self, frame: str) -> ca.SX:
         """Angular velocity, and velocity of the frame's origin, in world axes (6)."""
+        return self.once(("velocity", frame), lambda: self._velocity(frame))
+
+    def _velocity(self, frame: str) -> ca.SX:
         node, X = self._locate(frame)
         if node < 0:
             return ca.SX.zeros(6)
         V, R = self.records[node].V, self.records[node].X_W.rotation
         return ca.vertcat(R @ V.angular, R @ (V.linear + ca.cross(V.angular, X.translation)))
+
+    def own_velocity(self, frame: str) -> ca.SX:
+        """The same in the frame's own axes."""
+        node, X = self._locate(frame)
+        if node < 0:
+            return ca.SX.zeros(6)
+        V, R = self.records[node].V, ca.SX(X.rotation)
+        return ca.vertcat(R.T @ V.angular, R.T @ (V.linear + ca.cross(V.angular, X.translation)))
 
     def speeds(self, node: int) -> slice:
         """Where those of a node are in v."""
@@ -110,17 +131,34 @@ class Places:
         """(1): of wrenches on frames, world axes about the origins of the frames."""
         return self.node_efforts([(*self._locate(frame), F) for frame, F in wrenches])
 
+    def own_efforts(self, wrenches: Sequence[tuple[str, ca.SX]]) -> ca.SX:
+        """(1): of wrenches on frames, in the frames' own axes about their origins."""
+        given = []
+        for frame, F in wrenches:
+            node, X = self._locate(frame)
+            f = ca.SX(X.rotation) @ F[3:6]
+            given.append((node, Force(ca.SX(X.rotation) @ F[0:3] + ca.cross(X.translation, f), f)))
+        return self.body_efforts(given)
+
     def node_efforts(self, wrenches: Sequence[tuple[int, Pose | None, ca.SX]]) -> ca.SX:
         """(1): of wrenches on nodes, in world axes about the origins of poses on them (None: the nodes' own)."""
-        tree = self._tree
-        total = [Force(ca.SX.zeros(3), ca.SX.zeros(3)) for _ in range(len(tree))]
+        given = []
         for node, X, F in wrenches:
             if node >= 0:
                 R = self.records[node].X_W.rotation
                 n, f = R.T @ F[0:3], R.T @ F[3:6]
                 if X is not None:
                     n = n + ca.cross(X.translation, f)
-                total[node] = total[node] + Force(n, f)
+                given.append((node, Force(n, f)))
+        return self.body_efforts(given)
+
+    def body_efforts(self, wrenches: Sequence[tuple[int, Force]]) -> ca.SX:
+        """(1): of wrenches on nodes, in their own axes about their own origins."""
+        tree = self._tree
+        total = [Force(ca.SX.zeros(3), ca.SX.zeros(3)) for _ in range(len(tree))]
+        for node, F in wrenches:
+            if node >= 0:
+                total[node] = total[node] + F
         tau = ca.SX.zeros(self.model.nv)
         for k in reversed(range(len(tree))):
             b, parent = self.records[k], tree.parents[k]

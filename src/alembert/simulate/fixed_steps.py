@@ -11,7 +11,7 @@ from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.inputs import Settings
-from alembert.simulate.instants import ROWS, compiled_instants
+from alembert.simulate.instants import compiled_instants
 from alembert.simulate.pace import Progress, check_records, check_steps, steps_at_a_time
 from alembert.simulate.records import Keeper, check_finite, not_finite, recorded_efforts
 from alembert.simulate.result import Run
@@ -122,7 +122,7 @@ class FixedRun:
         self.instants = _on_grid(self.system, stepper)
         self.longest = steps_at_a_time(self.system.batch)
         if stepper.instants is not None and stepper.instants.drawn:
-            self.longest = min(self.longest, (ROWS - 1) * stepper.instants.tick)
+            self.longest = min(self.longest, (stepper.instants.rows - 1) * stepper.instants.tick)
         self.notes: StepNotes | None = None
         self.replayed: StepNotes | None = None
         """what a run had done, where this one repeats a part of it"""

@@ -28,14 +28,14 @@ from alembert.lowering.plan import Buffer, Call, Copy, Offset, Step, When
 from alembert.simulate.controllers import to_multiples
 from alembert.simulate.elements import Places
 from alembert.simulate.schedule import Rate, Schedule
-from alembert.simulate.sensors import BLOCK, Instrument, SensorSamples
+from alembert.simulate.sensors import Instrument, SensorSamples
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
-ROWS = 128
-"""instants for which random numbers are drawn at a time"""
+ROWS, ROWS_OF_ONE = 128, 1024
+"""instants for which random numbers are drawn at a time, for batches and for one motion"""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,12 @@ class Instants:
     def arguments(self) -> list[Argument]:
         if not self.drawn:
             return []
-        return [Argument("draws", (ROWS * self.drawn,)), Argument("first_row", (1,))]
+        return [Argument("draws", (self.rows * self.drawn,)), Argument("first_row", (1,))]
+
+    @property
+    def rows(self) -> int:
+        """Instants whose random numbers a kernel is given at a time."""
+        return ROWS if self.system.batch else ROWS_OF_ONE
 
     def at(self, part: str, state: str, start: int) -> Offset:
         """A part in a buffer whose flight part begins at `start`."""
@@ -199,7 +204,9 @@ class Instants:
     @cached_property
     def key(self) -> str:
         texts = [f"{name}:{f.serialize()}" for name, f in self.functions.items()]
-        texts.append(repr((self.parts, self.sampling, [(x.rate, x.reads, x.posts) for x in self.asked])))
+        texts.append(
+            repr((self.rows, self.parts, self.sampling, [(x.rate, x.reads, x.posts) for x in self.asked]))
+        )
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def _flags(self) -> dict[str, tuple[int, int]]:
@@ -372,18 +379,17 @@ class Instants:
             return []
         batch = self.system.batch
         first = n // self.tick + 1
-        found = np.zeros((*batch, ROWS, self.drawn))
-        numbers = (first + np.arange(ROWS)) * self.tick
+        found = np.zeros((*batch, self.rows, self.drawn))
         place = 0
         for instrument, rate in zip(self.instruments, self.sampling, strict=True):
             width = sum(instrument.drawn)
-            count = (numbers - rate.offset) // rate.period
-            due = (numbers >= rate.offset) & ((numbers - rate.offset) % rate.period == 0)
-            if width and due.any():
-                for block in np.unique(count[due] // BLOCK):
-                    rows = np.flatnonzero(due & (count // BLOCK == block))
-                    values = instrument.block(int(block), batch)[..., count[rows] % BLOCK, :]
-                    found[..., rows, place : place + width] = values
+            count = max(0, -(-(first * self.tick - rate.offset) // rate.period))
+            row = (rate.offset + count * rate.period) // self.tick - first
+            rows = range(row, self.rows, rate.period // self.tick)
+            if width and len(rows):
+                found[..., rows.start :: rows.step, place : place + width] = instrument.drawn_from(
+                    count, len(rows), batch
+                )
             place += width
         return [found.reshape(*batch, -1), np.array([float(first)])]
 

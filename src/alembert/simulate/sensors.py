@@ -242,6 +242,16 @@ class Instrument:
         self._blocks[number] = found
         return found
 
+    def drawn_from(self, first: int, count: int, batch: tuple[int, ...]) -> Array:
+        """(*batch, count, sum(drawn)): the numbers of so many samples from the first on."""
+        parts = []
+        while count > 0:
+            start = first % BLOCK
+            part = self.block(first // BLOCK, batch)[..., start : start + count, :]
+            parts.append(part)
+            first, count = first + part.shape[-2], count - part.shape[-2]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
+
     @cached_property
     def _blocks(self) -> dict[int, Array]:
         """Those used last."""

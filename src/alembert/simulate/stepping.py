@@ -8,6 +8,7 @@ the prescribed motion are there once and are called.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -272,7 +273,7 @@ class _Tracer:
             symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
             total, rate = plant.all_efforts(*symbols.values())
             given = [x for x in symbols.values() if x.numel()]
-            found = [ca.densify(total), *([ca.densify(rate)] if plant.states else [])]
+            found = [ca.densify(ca.cse(total)), *([ca.densify(rate)] if plant.states else [])]
             self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
         self.effort = "effort"
         instants = plant.instants
@@ -351,7 +352,10 @@ class _Tracer:
         """A function from what is known to new buffers, which are known from here on."""
         everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values))
         used = {name: x for name, x in self.known.items() if _depends(everything, x)}
-        function = ca.Function(label, list(used.values()), [ca.densify(ca.SX(x)) for x in values])
+        everything = ca.cse(everything)
+        ends = np.cumsum([0, *(ca.SX(x).numel() for x in values)]).tolist()
+        found = [ca.densify(everything[a:b]) for a, b in itertools.pairwise(ends)]
+        function = ca.Function(label, list(used.values()), found)
         self.sources[label] = FunctionSource(function)
         self.body.append(Call(label, list(used), outputs))
         for name, value in zip(outputs, values, strict=True):

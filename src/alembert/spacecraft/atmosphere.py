@@ -38,7 +38,7 @@ class Exponential:
 
     def at(self, height: Any) -> Any:
         """Density at a height, a number or an expression."""
-        return self.density * ca.exp(-(height - self.reference) / self.scale)
+        return self.density * ca.exp((self.reference - height) * (1 / self.scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +113,6 @@ def msis_profile(
 def height_over_ellipsoid(position: Any) -> Any:
     """Along the radius, of an Earth-fixed position, as an expression; within 50 m of the geodetic height up to 1000 km."""
     d2 = ca.dot(position, position)
-    s2 = position[2] ** 2 / d2
     e2 = FLATTENING * (2 - FLATTENING)
-    return ca.sqrt(d2) - EQUATOR * ca.sqrt((1 - e2) / (1 - e2 * (1 - s2)))
+    # the radius of the ellipse, a sqrt((1 - e^2)/(1 - e^2 (1 - s^2))), with s = z/d
+    return ca.sqrt(d2) - EQUATOR * ca.sqrt((1 - e2) * d2 / ((1 - e2) * d2 + e2 * position[2] ** 2))

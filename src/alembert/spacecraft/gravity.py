@@ -32,8 +32,8 @@ from alembert.simulate.gravity import field_terms
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.frames import EarthAxes
 from alembert.spacecraft.harmonics import Harmonics
-from alembert.spacecraft.orbits import World
-from alembert.spatial import Pose
+from alembert.spacecraft.orbits import World, origin_at
+from alembert.spatial import Force, Pose, RigidInertia
 
 Array = np.ndarray
 
@@ -41,6 +41,56 @@ Array = np.ndarray
 def growth(q: Any) -> Any:
     """F of (5), without cancellation."""
     return q * (3 + 3 * q + q * q) / (1 + (1 + q) ** 1.5)
+
+
+def _inverse(r: Any) -> tuple[Any, Any]:
+    """1/|r|^2 and 1/|r|. They are positive; without being told so CasADi makes k/x of each product k (1/x)."""
+    size = ca.fmax(ca.sqrt(1 / ca.dot(r, r)), 0.0)
+    return size * size, size
+
+
+def joined_rotors(tree: Any, records: Any) -> list[RigidInertia | None]:
+    """The inertias of nodes, those of balanced rotors with their carriers' (None in their own places).
+
+    A body that turns about an axis of its own symmetry is the same at any angle: what gravity does to it acts on its
+    carrier, and has no moment about the axis.
+    """
+    found: list[RigidInertia | None] = [record.node.inertia for record in records]
+    has_children = set(tree.parents)
+    for k in reversed(range(len(records))):
+        node, parent = records[k].node, tree.parents[k]
+        if parent < 0 or k in has_children or tree.places[k] is not None or found[parent] is None:
+            continue
+        if not _is_balanced_rotor(records[k]):
+            continue
+        own = found[k]
+        assert own is not None
+        found[parent] = found[parent] + own.transform(node.placement)
+        found[k] = None
+    return found
+
+
+def _is_balanced_rotor(record: Any) -> bool:
+    """Whether it turns about an axis through its centre of mass about which it is symmetric; by numbers."""
+    inertia, S = record.node.inertia, ca.SX(record.S)
+    entries = ca.vertcat(inertia.mass, inertia.moment, ca.vec(ca.SX(inertia.inertia)), ca.vec(S))
+    if S.shape != (6, 1) or not entries.is_constant():
+        return False
+    x = np.array(ca.evalf(ca.densify(entries)), dtype=float).ravel()
+    m, mc, about, axis = x[0], x[1:4], x[4:13].reshape(3, 3), x[13:16]
+    if np.any(x[16:]) or not abs(np.linalg.norm(axis) - 1) < 1e-12:
+        return False  # it also moves along
+    size = np.linalg.norm(about)
+    across = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    across /= np.linalg.norm(across)
+    other = np.cross(axis, across)
+    mixed = max(
+        np.linalg.norm(about @ axis - (axis @ about @ axis) * axis),
+        abs(across @ about @ other),
+        abs(across @ about @ across - other @ about @ other),
+    )
+    off = np.linalg.norm(np.cross(axis, mc))
+    return bool(m > 0 and mixed <= 1e-14 * size and off <= 1e-14 * np.sqrt(m * size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,25 +114,24 @@ class OrbitGravity:
     def internal(self, model: Model) -> bool:
         return False
 
-    def central(self, t: Any, x: Any) -> tuple[Any, Any]:
+    def central(self, t: Any, x: Any, origin: Any = None) -> tuple[Any, Any]:
         """The place r, and what the Earth as a point pulls relative to the origin's own acceleration."""
-        r0, _, a0 = self.world.motion(t)
+        r0, _, a0 = origin or self.world.motion(t)
         mu = self.parameter
         if not self.world.moves:
             d2 = ca.dot(x, x)
             return x, -mu * x / (d2 * ca.sqrt(d2))
-        near = 1 / ca.dot(r0, r0)
-        k = mu * near * ca.sqrt(near)
+        near, size = _inverse(r0)
+        k = mu * near * size
         r = r0 + x
         q = ca.dot(x, x + 2 * r0) * near
         over, under = q * (3 + 3 * q + q * q), 1 + (1 + q) * ca.sqrt(1 + q)
         share = over / (over + under)  # F/(1 + F)
         return r, -k * (x - r * share) - k * r0 - a0  # (5)
 
-    def oblateness(self, r: Any) -> Any:
-        """(2)"""
-        near = 1 / ca.dot(r, r)
-        u, pole = r * ca.sqrt(near), ca.DM(self.axes.pole)
+    def oblateness(self, r: Any, near: Any, size: Any) -> Any:
+        """(2); near and size are 1/|r|^2 and 1/|r|."""
+        u, pole = r * size, ca.DM(self.axes.pole)
         s = ca.dot(u, pole)
         k = -1.5 * self.parameter * self.j2 * self.radius**2 * near * near
         return k * ((1 - 5 * s**2) * u + 2 * s * pole)
@@ -109,7 +158,7 @@ class OrbitGravity:
     def pull(self, t: Any, x: Any) -> Any:
         """The acceleration of a point at x, relative to the world's origin, as an expression."""
         r, a = self.central(t, x)
-        return a + self.oblateness(r) + self.others(t, r)
+        return a + self.oblateness(r, *_inverse(r)) + self.others(t, r)
 
     @cached_property
     def _point(self) -> ca.Function:
@@ -128,8 +177,8 @@ class OrbitGravity:
         Without the torque of J2's gradient, a thousandth of that of (1).
         """
         first = at.records[0].X_W.translation
-        r0, _, a0 = self.world.motion(at.t)
-        steady = self.others(at.t, self.central(at.t, first)[0]) - a0
+        origin = r0, _, a0 = origin_at(self.world, at)
+        steady = self.others(at.t, self.central(at.t, first, origin)[0]) - a0
 
         def U(X: Pose, m: ca.SX, c: ca.SX, J: ca.SX) -> ca.SX:
             x = X.translation + X.rotation @ c
@@ -149,40 +198,43 @@ class OrbitGravity:
     def terms(self, at: Places) -> ElementForces:
         if any(record.node.structure.stiffening for record in at.records):
             return self._of_shapes(at)
-        tree = at.model.compute.tree
+        tree, origin = at.model.compute.tree, origin_at(self.world, at)
         roots: dict[int, int] = {}
         common: dict[int, Any] = {}
         wrenches = []
+        inertias = joined_rotors(tree, at.records)
         for k, record in enumerate(at.records):
             parent = tree.parents[k]
             roots[k] = k if parent < 0 else roots[parent]
-            inertia = record.node.inertia
+            if inertias[k] is None:
+                continue
+            inertia = inertias[k]
             m = ca.SX(inertia.mass)
             if m.is_zero():
                 continue
             X = record.X_W
             if roots[k] not in common:
                 first = at.records[roots[k]].X_W.translation
-                common[roots[k]] = self.others(at.t, self.central(at.t, first)[0])
+                common[roots[k]] = self.others(at.t, self.central(at.t, first, origin)[0])
             c = inertia.moment / m
             arm = X.rotation @ c
-            r, a = self.central(at.t, X.translation + arm)
-            f = m * (a + self.oblateness(r) + common[roots[k]])
-            n = ca.cross(arm, f)
+            r, a = self.central(at.t, X.translation + arm, origin)
+            near, size = _inverse(r)
+            f = m * (a + self.oblateness(r, near, size) + common[roots[k]])
+            f = X.rotation.T @ f
+            n = ca.cross(c, f)
             if self.gradient:
                 skew = ca.skew(c)
                 J = inertia.inertia + m * (skew @ skew)
-                near = 1 / ca.dot(r, r)
-                size = ca.sqrt(near)
                 u = X.rotation.T @ (r * size)
                 Ju = J @ u
                 f_B = -1.5 * self.parameter * near * near * ((ca.trace(J) - 5 * ca.dot(u, Ju)) * u + 2 * Ju)
                 n_B = 3 * self.parameter * near * size * ca.cross(u, Ju) + ca.cross(c, f_B)
                 if self.j2:
                     n_B = n_B + near * near * size * self._oblate_torque(X.rotation, u, J, Ju)
-                f, n = f + X.rotation @ f_B, n + X.rotation @ n_B
-            wrenches.append((k, None, ca.vertcat(n, f)))
-        return ElementForces(efforts=at.node_efforts(wrenches))
+                f, n = f + f_B, n + n_B
+            wrenches.append((k, Force(n, f)))
+        return ElementForces(efforts=at.body_efforts(wrenches))
 
     def _oblate_torque(self, R: Any, u: Any, J: Any, Ju: Any) -> Any:
         """|r|^5 times the torque of the gradient of (2), in body axes.

@@ -29,6 +29,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.simulate.elements import Places
 from alembert.simulate.gravity import EARTH
 from alembert.spacecraft.epochs import DAY, Epoch
 from alembert.spacecraft.frames import EQUATOR, nutation, precession, rotation
@@ -286,6 +287,11 @@ class Encke:
 
 
 World = Cowell | Encke
+
+
+def origin_at(world: World, at: Places) -> tuple[Any, Any, Any]:
+    """The motion of the origin, once for all that ask at the same time."""
+    return at.once(("origin", world), lambda: world.motion(at.t))
 
 
 @functools.lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ Plates do not shade one another.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from alembert.simulate.elements import ElementForces, Places, numbers
 from alembert.spacecraft.atmosphere import Atmosphere, height_over_ellipsoid
 from alembert.spacecraft.ephemeris import ASTRONOMICAL_UNIT, SUN_RADIUS
 from alembert.spacecraft.frames import EQUATOR
+from alembert.spacecraft.orbits import origin_at
 
 if TYPE_CHECKING:
     from alembert.spacecraft.environment import Environment
@@ -71,9 +72,9 @@ class Facet:
                 raise ArgumentError(f"Facet: normal is {self.normal!r}, expected a direction")
             object.__setattr__(self, "normal", tuple(float(x) for x in n / np.linalg.norm(n)))
 
-    def seen(self, R: ca.SX, along: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The normal that is turned to a direction, in world axes, and its cosine times the length of `along`."""
-        n = R @ ca.DM(np.array(self.normal))
+    def seen(self, along: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """The normal that is turned to a direction, in the frame's axes, and its cosine times the length of `along`."""
+        n = ca.sparsify(ca.DM(np.array(self.normal)))
         projected = ca.dot(n, along)
         if self.two_sided:
             return ca.if_else(projected < 0, -n, n), ca.fabs(projected)
@@ -112,68 +113,88 @@ class _OnSurfaces:
     def internal(self, model: Model) -> bool:
         return False
 
-    def _places(self, at: Places) -> Any:
-        """Of each facet: itself, rotation, arm, and its centre's place and velocity from the Earth's centre."""
-        r0, v0, _ = self.environment.world.motion(at.t)
-        for facet in self.surfaces:
-            X, V = at.pose(facet.frame), at.velocity(facet.frame)
-            arm = X.rotation @ ca.vertcat(*(at.value(x) for x in facet.center))
-            yield (
-                facet, X.rotation, arm, r0 + X.translation + arm, v0 + V[3:6] + ca.cross(V[0:3], arm)
-            )  # fmt: skip
-
     def terms(self, at: Places) -> ElementForces:
-        wrenches = [(facet.frame, ca.vertcat(ca.cross(arm, f), f)) for facet, arm, f in self._forces(at)]
-        return ElementForces(efforts=at.efforts(wrenches))
+        r0, v0, _ = origin_at(self.environment.world, at)
+        wrenches = []
+        for frame in dict.fromkeys(facet.frame for facet in self.surfaces):
+            X, V = at.pose(frame), at.own_velocity(frame)
+            R = ca.SX(X.rotation)
+            around = FramePlace(R, r0 + X.translation, v0, V[3:6], V[0:3])
+            moment, force = ca.SX.zeros(3), ca.SX.zeros(3)
+            for facet, f in self._forces(at, frame, around):
+                moment = moment + ca.cross(ca.vertcat(*(at.value(x) for x in facet.center)), f)
+                force = force + f
+            wrenches.append((frame, ca.vertcat(moment, force)))
+        return ElementForces(efforts=at.own_efforts(wrenches))
 
-    def _forces(self, at: Places) -> Any:
+    def _on(self, frame: str) -> list[Facet]:
+        return [facet for facet in self.surfaces if facet.frame == frame]
+
+    def _forces(self, at: Places, frame: str, place: FramePlace) -> Iterator[tuple[Facet, ca.SX]]:
+        """Facets of a frame, and the force on each in the frame's axes."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
+class FramePlace:
+    """Where a frame is: its rotation, its origin from the Earth's centre; the velocity of the world's origin, and its own
+    velocities there, in its own axes.
+    """
+
+    R: ca.SX
+    r: ca.SX
+    v0: ca.SX
+    v: ca.SX
+    w: ca.SX
+
+
+@dataclass(frozen=True, eq=False)
 class SurfaceDrag(_OnSurfaces):
-    """(1); made by `Environment.drag`."""
+    """(1); made by `Environment.drag`. The density is that at the origin of a plate's frame."""
 
     atmosphere: Atmosphere
     corotation: float = 1.0
 
-    def _forces(self, at: Places) -> Any:
-        axes = self.environment.axes
+    def _forces(self, at: Places, frame: str, place: FramePlace) -> Iterator[tuple[Facet, ca.SX]]:
+        axes, R = self.environment.axes, place.R
         spin = ca.DM(self.corotation * axes.rate * axes.pole)
-        tilt = ca.DM(axes.tilt)
-        for facet, R, arm, r, v in self._places(at):
-            rho = self.atmosphere.at(height_over_ellipsoid(tilt @ r))
-            u = v - ca.cross(spin, r)
+        rho = self.atmosphere.at(height_over_ellipsoid(ca.DM(axes.tilt) @ place.r))
+        wind = place.v + R.T @ (place.v0 - ca.cross(spin, place.r))
+        turning = place.w - R.T @ spin
+        for facet in self._on(frame):
+            u = wind + ca.cross(turning, ca.vertcat(*(at.value(x) for x in facet.center)))
             if facet.normal is None:
                 facing = ca.sqrt(ca.dot(u, u) + _TINY)
             else:
-                _, facing = facet.seen(R, u)
-            yield facet, arm, -rho * at.value(facet.drag) * at.value(facet.area) / 2 * facing * u
+                _, facing = facet.seen(u)
+            size = -at.value(facet.drag) * at.value(facet.area) / 2
+            yield facet, (size * rho * facing) * u
 
 
 @dataclass(frozen=True, eq=False)
 class SolarPressure(_OnSurfaces):
-    """(2); made by `Environment.solar_pressure`."""
+    """(2); made by `Environment.solar_pressure`. The Sun, and the shadow, are those at the origin of a plate's frame."""
 
     pressure: float = SUNLIGHT
     shadow: bool = True
 
-    def _forces(self, at: Places) -> Any:
-        sun = self.environment.sun(at.t)
-        for facet, R, arm, r, _ in self._places(at):
-            to = sun - r
-            d = ca.sqrt(ca.dot(to, to))
-            s = to / d
-            P = self.pressure * (ASTRONOMICAL_UNIT / d) ** 2 * at.value(facet.area)
-            if self.shadow:
-                P = P * sunlit(r, sun)
+    def _forces(self, at: Places, frame: str, place: FramePlace) -> Iterator[tuple[Facet, ca.SX]]:
+        sun = at.once(("sun", self.environment), lambda: self.environment.sun(at.t))
+        to = sun - place.r
+        d = ca.sqrt(ca.dot(to, to))
+        s = place.R.T @ (to / d)
+        flux = self.pressure * (ASTRONOMICAL_UNIT / d) ** 2
+        if self.shadow:
+            flux = flux * sunlit(place.r, sun)
+        for facet in self._on(frame):
+            P = flux * at.value(facet.area)
             cs, cd = at.value(facet.specular), at.value(facet.diffuse)
             if facet.normal is None:
                 f = -P * (1 + 4 / 9 * cd) * s
             else:
-                n, cosine = facet.seen(R, s)
+                n, cosine = facet.seen(s)
                 f = -P * cosine * ((1 - cs) * s + 2 * (cs * cosine + cd / 3) * n)
-            yield facet, arm, f
+            yield facet, f
 
 
 def sunlit(r: Any, sun: Any) -> Any:
