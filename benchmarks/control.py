@@ -68,10 +68,31 @@ def rows(*, quick: bool) -> Iterator[Row]:
             lambda: scipy.linalg.solve_continuous_are(small.A, small.B, np.eye(50), np.eye(2)), repeats
         ),
     )
+    M, blocks = _uncertain()
+    yield Row(
+        "control_mu",
+        "mu, both bounds, a frequency",
+        "10 states, 4 complex numbers and a full block",
+        _least(lambda: control.mu_response(M, blocks, w), repeats) / len(w),
+    )
+    yield Row(
+        "control_mu_peak",
+        "peak of mu, proven",
+        "10 states, a real number on 6 copies",
+        _least(lambda: control.mu_peak(M, [control.DeltaBlock("real", 6)], tolerance=0.05), 1),
+    )
     yield Row("control_norm", "H-infinity norm", f"chain, {size} states", _least(lambda: G.hinf_norm(), 2))
     yield Row(
         "control_hinf", "H-infinity controller", "chain, 50 states", _least(lambda: _synthesis(small), 1)
     )
+
+
+def _uncertain() -> tuple[control.StateSpace, list[control.DeltaBlock]]:
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(10, 10))
+    A -= (np.linalg.eigvals(A).real.max() + 0.2) * np.eye(10)
+    blocks = [control.DeltaBlock("complex")] * 4 + [control.DeltaBlock("full", 2)]
+    return control.StateSpace(A, rng.normal(size=(10, 6)), rng.normal(size=(6, 10))), blocks
 
 
 def _synthesis(G: control.StateSpace) -> None:

@@ -24,7 +24,9 @@ from alembert.control import (
     tf,
     worst_case_gain,
 )
+from alembert.control.mu_proof import Proof
 from alembert.control.mu_synthesis import fitted_magnitude
+from alembert.control.mu_upper import Scalings
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import distillation, himat
 
@@ -220,6 +222,61 @@ def test_mu_over_frequency_lies_below_the_peak():
     assert np.all(found.lower <= found.upper)
     sampled = mu_peak(M.sampled(0.1, method="tustin"), blocks)  # the same frequency axis, bent
     assert sampled.peak == pytest.approx(peak.peak, rel=1e-6)
+
+
+def test_many_matrices_are_bounded_as_each_alone():
+    """Side by side or alone: the same steps, to rounding that Newton's method does not let grow (1e-6 is what was asked)."""
+    rng = np.random.default_rng(5)
+    M = rng.normal(size=(6, 4, 4)) + 1j * rng.normal(size=(6, 4, 4))
+    scalings = Scalings([DeltaBlock("real", 2), DeltaBlock("full", 2)])
+    together = [x.level for x in scalings.least_of(M, tolerance=1e-9)]
+    np.testing.assert_allclose(together, [scalings.least(X, tolerance=1e-9).level for X in M], rtol=1e-6)
+    # one set of scalings for three matrices: as high as the highest at least, and it proves all of them
+    one = scalings.least(M[:3], tolerance=1e-9)
+    assert one.level >= max(together[:3]) * (1 - 1e-6)
+    for X in M[:3]:
+        cross = 1j * one.G @ X
+        F = (1.0000001 * one.level) ** 2 * one.D_right - X.conj().T @ one.D_left @ X - cross - cross.conj().T
+        assert np.linalg.eigvalsh(F)[0] > -1e-9 * np.linalg.norm(F)
+
+
+def test_repeated_real_parameter_crosses_at_one_frequency():
+    """M = C (s - A)^-1 B with w = d z is A + d B C: the bound meets the d that brings a pole to the axis, off all grids."""
+    rng = np.random.default_rng(3)
+    A, B, C = rng.normal(size=(6, 6)), rng.normal(size=(6, 4)), rng.normal(size=(4, 6))
+    A = A - (np.linalg.eigvals(A).real.max() + 0.3) * np.eye(6)
+    found = mu_peak(StateSpace(A, B, C), [DeltaBlock("real", 4)], tolerance=0.02)
+    np.testing.assert_allclose(found.delta, found.delta[0, 0] * np.eye(4), atol=0)
+    values = np.linalg.eigvals(A + B @ found.delta @ C)
+    worst = values[np.argmax(values.real)]
+    assert abs(worst.real) < 1e-9  # brentq's 1e-13 times slope and condition of the pole, some 1e2
+    assert abs(worst.imag) == pytest.approx(found.frequency, rel=1e-9)
+    assert found.lower <= found.peak * (1 + 1e-9)
+    # no d within the margin is unstable: by poles, on a fine grid
+    for d in np.linspace(-found.margin, found.margin, 201):
+        assert np.linalg.eigvals(A + d * B @ C).real.max() < 0
+
+
+def test_allowance_for_rounding_grows_with_the_condition():
+    """The same system in coordinates with eigenvectors of condition 1e6: the allowance knows, the level is the same."""
+    M = random_system(np.random.default_rng(3), 5, 3, 3)
+    blocks = [SCALAR, DeltaBlock("full", 2)]
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    T = Q * np.geomspace(1, 1e6, 5)  # condition 1e6
+    skew = M.with_matrices(T @ M.A @ np.linalg.inv(T), T @ M.B, M.C @ np.linalg.inv(T), M.D)
+    plain, other = Proof(M, blocks), Proof(skew, blocks)
+    assert plain.diagonal
+    assert other.diagonal
+    assert plain.errors[0].max() < 1e-11 < other.errors[0].max()
+    # the allowance: n eps times the condition of V, squared at most, of the size of A
+    assert other.errors[0].max() < 1e2 * 5 * np.finfo(float).eps * 1e12
+    assert other.peak(1e-2)[0] == pytest.approx(plain.peak(1e-2)[0], rel=1e-2)
+
+
+def test_proof_that_does_not_end(monkeypatch):
+    monkeypatch.setattr("alembert.control.mu_proof._TRIES", 1)
+    with pytest.raises(NumericalError, match="mu_peak: no proof in 1 intervals at the level"):
+        mu_peak(random_system(np.random.default_rng(3), 5, 3, 3), [SCALAR] * 3)
 
 
 def test_worst_case_gain_of_a_first_order_lag():

@@ -19,8 +19,15 @@ the distance of a pole from the interval. (Where A has no good eigenvectors, nor
 From W on, |M - D_M| <= sum_k |c_k| |b_k| / (W - |pole_k|) does the same. Cells like these are put next to each other, and
 every frequency is in one of them.
 
-What is proven: for the matrices as they are given, mu(M(jw)) < b for all w from zero to infinity. Rounding errors in forming
-M and F are not enclosed by intervals of numbers; an allowance of 1e-11 of the terms of F is taken off instead.
+What is proven: for the matrices as they are given, mu(M(jw)) < b for all w from zero to infinity. Rounding is not enclosed
+by intervals of numbers, but bounded as it is known to grow. Eigenvectors V and poles L that are not exact make, with N =
+V^-1 (A V - V L), d_b and d_c in V^-1 B and C V,
+
+    |change of M| <= sum_k (|c_k| |x_k| (|d_b,k| + sum_l |N_kl| |x_l| |b_l|) + |d_c,k| |x_k| |b_k|) / (1 - |x N|)    (4)
+
+where N, d_b and d_c come from residuals, to which their own rounding is added; so what is taken off (3) grows with the
+condition of V. Products and eigenvalues of small matrices err by no more than 32 eps times their size and that of what
+they are made of.
 """
 
 from __future__ import annotations
@@ -30,7 +37,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from alembert.control.mu_bounds import DeltaBlock, Scalings, UpperBound
+from alembert.control.mu_bounds import DeltaBlock
+from alembert.control.mu_lower import lower_bounds, real_crossing
+from alembert.control.mu_upper import Scalings, UpperBound
 from alembert.control.responses import ResponseEvaluator
 from alembert.control.statespace import StateSpace
 from alembert.errors import NumericalError
@@ -40,12 +49,15 @@ SMALLEST = 1e-2
 """of the bound for complex parameters: no lower peak is looked for"""
 NARROW, STEP = 1e-3, 5e-3
 """relative width of an interval on which the level is raised until it is proven, and how close to the least such level"""
-ALLOWANCE = 1e-11
+EPS = float(np.finfo(float).eps)
 TERMS = 6
 """of the series (2)"""
 _DIAGONAL = 1e7  # condition of eigenvectors up to which A is made diagonal: nine digits are left
-_TRIED = 2.0 ** np.arange(3, -10, -1)  # lengths of cells, in those of the last one
-_MOST = 5000
+_TRIED = np.array([4.0, 2.0, 1.0, 0.5, 0.25])  # lengths of cells, in those of the last one
+_MOST = 5000  # cells of an interval
+_TRIES = 5000  # intervals
+WIDE = 8.0
+"""ratio of the ends of an interval that is tried first"""
 
 
 class Proof:
@@ -60,14 +72,23 @@ class Proof:
             self.without_phase = Scalings(
                 [DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns) for b in blocks]
             )
+        self.crossing: tuple[float, float, Array] = (0.0, 0.0, np.zeros(M.D.T.shape))
+        """of `real_crossing`, once the peak is known"""
         self.evaluate = ResponseEvaluator(*M.matrices)
         self.poles: Array
         self.poles, V = np.linalg.eig(M.A) if M.order else (np.zeros(0), np.zeros((0, 0)))
         s = np.linalg.svd(V, compute_uv=False)
         self.diagonal = bool(M.order) and bool(s[-1] * _DIAGONAL > s[0])
         self.B, self.C = M.B.astype(complex), M.C.astype(complex)
+        self.errors = np.zeros((M.order, M.order)), np.zeros(M.B.shape), np.zeros(M.C.shape)
+        """sizes of N, d_b and d_c of (4)"""
         if self.diagonal:
             self.B, self.C = np.linalg.solve(V, self.B), self.C @ V
+            rounding, sizes, inverse = (M.order + 4) * EPS, np.abs(V), np.abs(np.linalg.inv(V))
+            product = np.abs(M.A) @ sizes + sizes * np.abs(self.poles)
+            N = inverse @ (np.abs(M.A @ V - V * self.poles) + rounding * product)
+            b = inverse @ (np.abs(M.B - V @ self.B) + rounding * (sizes @ np.abs(self.B)))
+            self.errors = N, b, rounding * (np.abs(M.C) @ sizes)
 
     def at(self, w: float) -> Array:
         return self.M.D.astype(complex) if np.isinf(w) else self.evaluate(np.array([1j * w]))[0]
@@ -81,69 +102,108 @@ class Proof:
         sizes = sizes[sizes > 1e-8 * sizes.max(initial=0.0)] if len(sizes) else np.ones(1)
         grid = np.geomspace(sizes.min() / 10, sizes.max() * 10, 40)
         w = np.unique(np.concatenate([[0.0], grid, np.abs(self.poles.imag)]))
-        values = np.array([self.level(x, 1e-3) for x in w])
-        best, at = max((self.level(np.inf), np.inf), (float(values.max()), float(w[np.argmax(values)])))
-        inner = [k for k in range(1, len(w) - 1) if values[k] >= max(values[k - 1], values[k + 1])]
-        for k in sorted(inner, key=lambda k: -values[k])[:3]:
-            if values[k] > 0.7 * best:
-                best, at = max((best, at), self._climbed(w[k - 1], w[k + 1], tolerance))
-        if self.without_phase is not None:
-            # real blocks alone have mu = 0 but for single frequencies, which a grid does not meet
-            loose = max(
-                self.without_phase.least(self.at(x), tolerance=1e-2).level for x in w[:: max(1, len(w) // 20)]
-            )
-            best = max(best, SMALLEST * loose)
+        best, at = self._highest(np.append(w, np.inf), tolerance)
         if best <= 1e-12:
             return 0.0, 0.0, 0
+        return self._proven_peak(best, at, tolerance, sizes)
+
+    def _proven_peak(
+        self, best: float, at: float, tolerance: float, sizes: Array
+    ) -> tuple[float, float, int]:
+        """Intervals next to each other, each as wide as one set of scalings carries; `best` grows where it must."""
+        far, count = 1e3 * sizes.max(), 0
         left: list[tuple[float, float]] = [(0.0, np.inf)]
-        far = 1e3 * sizes.max(initial=0.0)
-        count = 0
-        while left:
+        ratio, first, near = WIDE, float(sizes.min()), None
+        for _ in range(_TRIES):
+            if not left:
+                return best, at, count
             low, high = left.pop()
-            if high <= low:
-                continue
-            if high - low <= NARROW * low:
-                level, count = self._covering(low, high, best * (1 + tolerance)), count + 1
-                if level > best * (1 + tolerance):
-                    best, at = level, (low + high) / 2
-                continue
-            if np.isinf(high) and np.isfinite(far) and low < far:
-                left += [(low, far), (far, np.inf)]
-                continue
-            last = np.isinf(high) and low >= far
-            middle = np.inf if last else _between(low, high, at)
-            bound = self._bound(self.at(middle), best * (1 + tolerance))
-            if bound.level >= best * (1 + tolerance):
-                best, at = max((best, at), (self.level(middle), middle))
-                if 0 < middle < np.inf:
-                    best, at = max(
-                        (best, at), self._climbed(max(low, middle / 2), min(high, 2 * middle), tolerance)
-                    )
+            level = best * (1 + tolerance)
+            if np.isinf(high):
+                bound = self._bound(self.M.D[None].astype(complex), level, None)
+                far = max(far, low)
+                if bound.level >= level:
+                    best, at = bound.level, np.inf
+                elif self._beyond(bound, level, far):
+                    count += 1
+                    left += [(low, far)] if far > low else []
+                    continue
+                else:
+                    far *= 10
                 left.append((low, high))
                 continue
-            count += 1
-            if count > 3000:
-                raise NumericalError(
-                    f"mu_peak: more than 3000 intervals at the level {best:.6g}; use a larger tolerance"
-                )
-            if last:
-                if not self._beyond(bound, best * (1 + tolerance), low):
-                    far = 10 * low
-                    left.append((low, np.inf))
+            if high - low <= NARROW * low:
+                proven, count = self._covering(low, high, level), count + 1
+                if proven > level:
+                    best, at = proven, (low + high) / 2
                 continue
-            below, above = self._proven(middle, bound, best * (1 + tolerance), low, high)
-            if below > low:
-                left.append((low, below))
+            inside = low < at < high and at > 0
+            single = inside or ratio < 1 + 10 * NARROW or (low <= 0 and first < 1e-6 * sizes.min())
+            end = high if inside else min(high, low * ratio if low > 0 else first)
+            if single:
+                middle = at if inside else (low + end) / 2 if low > 0 else 0.0
+                points = np.array([middle])
+            else:
+                points = np.geomspace(low, end, 3) if low > 0 else np.array([0.0, end / 2, end])
+                middle = float(points[1])
+            bound = self._bound(self.evaluate(1j * points), level, near)
+            if bound.level >= level:
+                if not single:
+                    ratio, first = np.sqrt(ratio), first if low > 0 else first / 10
+                else:
+                    best, at = bound.level, middle  # higher than before by the tolerance, at least
+                    if middle > 0:
+                        around = max(low, middle / 2), min(high, 2 * middle)
+                        best, at = max((best, at), self._climbed(*around, tolerance))
+                left.append((low, high))
+                continue
+            near, count = bound, count + 1
+            below, above = self._proven(middle, bound, level, low, end)
             if above < high:
                 left.append((above, high))
-        return best, at, count
+            if below > low:
+                left.append((low, below))
+            whole = below <= low and above >= end
+            if low > 0 and not inside:
+                ratio = min(ratio**1.5, WIDE**4) if whole else max(np.sqrt(ratio), 1 + 5 * NARROW)
+            elif low <= 0 and not whole:
+                first = min(first, end) / 10
+        raise NumericalError(
+            f"mu_peak: no proof in {_TRIES} intervals at the level {best:.6g}; use a larger tolerance"
+        )
+
+    def _highest(self, w: Array, tolerance: float) -> tuple[float, float]:
+        """(level, frequency) of a high bound, from frequencies in rising order; a low one only makes the proof longer."""
+        M = np.concatenate([self.evaluate(1j * w[:-1]), self.M.D[None].astype(complex)])
+        loose = self.scalings if self.without_phase is None else self.without_phase
+        above = max(x.level for x in loose.least_of(M, tolerance=1e-2))
+        self.crossing = real_crossing(
+            self.M, self.scalings.blocks, least=max(SMALLEST * above, 1e-12), largest=2 * above
+        )
+        reached = lower_bounds(M, self.scalings.blocks, starts=2)[0]
+        at = int(np.argmax(reached))
+        if self.crossing[0] > reached[at]:
+            size, frequency, _ = self.crossing
+            highest = max(size, self.level(frequency)), frequency
+        else:
+            highest = max(self.level(float(w[at])), SMALLEST * above), float(w[at])
+            if 0 < at < len(w) - 2:
+                highest = max(highest, self._climbed(w[at - 1], w[at + 1], tolerance))
+        # what is within the tolerance need not be the peak, and is not looked at closely
+        enough = highest[0] * (1 + tolerance)
+        found = np.array([x.level for x in self.scalings.least_of(M, tolerance=1e-3, below=enough)])
+        inner = [k for k in range(1, len(w) - 2) if found[k] > max(found[k - 1], found[k + 1], enough)]
+        for k in sorted(inner, key=lambda k: -found[k])[:3]:
+            if found[k] > 0.7 * found.max():
+                highest = max(highest, self._climbed(w[k - 1], w[k + 1], tolerance))
+        return highest
 
     def _covering(self, low: float, high: float, level: float) -> float:
         """The least level, in steps, that is proven on a narrow interval from its middle: mu may jump there."""
         middle = (low + high) / 2
 
         def covers(level: float) -> bool:
-            bound = self._bound(self.at(middle), level)
+            bound = self._bound(self.at(middle)[None], level, None)
             if bound.level >= level:
                 return False
             below, above = self._proven(middle, bound, level, low, high)
@@ -161,12 +221,13 @@ class Proof:
             fails, level = (fails, between) if covers(between) else (between, level)
         return level
 
-    def _bound(self, M: Array, level: float) -> UpperBound:
+    def _bound(self, M: Array, level: float, near: UpperBound | None) -> UpperBound:
+        """Scalings for all of the matrices: below the level, as far as it is found out."""
         if self.without_phase is not None:
             found = self.without_phase.least(M, tolerance=1e-3, below=level)
             if found.level < level:
                 return found
-        return self.scalings.least(M, tolerance=1e-4, below=level)
+        return self.scalings.least(M, tolerance=1e-3 if len(M) > 1 else 1e-6, below=level, near=near)
 
     def _climbed(self, low: float, high: float, tolerance: float) -> tuple[float, float]:
         low = max(low, 1e-3 * high)
@@ -175,7 +236,8 @@ class Proof:
             lambda x: -self.level(float(np.exp(x)), fine),
             bounds=(np.log(low), np.log(high)),
             method="bounded",
-            options={"xatol": 10 * fine},
+            # that of real parameters is not smooth, and flat where it is high
+            options={"xatol": 10 * fine if self.without_phase is None else max(10 * fine, 1e-3)},
         )
         return float(-found.fun), float(np.exp(found.x))
 
@@ -191,13 +253,15 @@ class Proof:
         inverse = np.linalg.inv(right)
         G = inverse.conj().T @ bound.G @ np.linalg.inv(left)
         A = self.poles if self.diagonal else self.M.A.astype(complex)
-        return _Cells(A, self.B @ inverse, left @ self.C, left @ self.M.D @ inverse, G)
+        N, b, c = self.errors
+        errors = N, b @ np.abs(inverse), np.abs(left) @ c
+        return _Cells(A, self.B @ inverse, left @ self.C, left @ self.M.D @ inverse, G, errors)
 
     def _proven(
         self, w: float, bound: UpperBound, level: float, low: float, high: float
     ) -> tuple[float, float]:
         """The interval around w, within [low, high], on which the scalings prove the level."""
-        cells = self._scaled(self._with_less_phase(w, bound, level))
+        cells = self._scaled(bound)
         if cells is None:
             return w, w
         near = float(np.abs(1j * w - self.poles).min(initial=np.inf))
@@ -236,47 +300,38 @@ class Proof:
         cells = self._scaled(bound)
         return cells is not None and cells.hold_beyond(start, level)
 
-    def _form(self, w: float, bound: UpperBound, level: float) -> tuple[Array, Array]:
-        """F(w) of (1) without G, and the part that G adds, in the coordinates where D is one."""
-        M = self.at(w)
-        L, R, G = bound.D_left, bound.D_right, bound.G
-        root = np.linalg.cholesky((R + R.conj().T) / 2)
-        X = np.linalg.solve(
-            root, np.stack([level**2 * R - M.conj().T @ L @ M, -1j * (G @ M - (G @ M).conj().T)])
-        )
-        Y = np.linalg.solve(root, X.conj().swapaxes(1, 2)).conj().swapaxes(1, 2)
-        return Y[0], Y[1]
-
-    def _with_less_phase(self, w: float, bound: UpperBound, level: float) -> UpperBound:
-        """G no larger than it must be: where it may grow without end, (2) would be all rounding."""
-        if not np.any(bound.G):
-            return bound
-        try:
-            plain, phase = self._form(w, bound, level)
-        except np.linalg.LinAlgError:
-            return bound
-        wanted = min(float(np.linalg.eigvalsh(plain + phase)[0]), level**2 / 2)
-        share = 1.0
-        while share > 1e-15 and np.linalg.eigvalsh(plain + share / 2 * phase)[0] >= wanted:
-            share /= 2
-        return UpperBound(bound.level, bound.D_left, bound.D_right, share * bound.G)
-
 
 class _Cells:
     """(2) and (3) for one set of scalings, D made one; A is a vector of poles, or a matrix."""
 
-    def __init__(self, A: Array, B: Array, C: Array, D: Array, G: Array) -> None:
+    def __init__(
+        self, A: Array, B: Array, C: Array, D: Array, G: Array, errors: tuple[Array, Array, Array]
+    ) -> None:
         self.A, self.B, self.C, self.D, self.G = A, B, C, D, G
         self.size_G = float(np.linalg.norm(G, 2)) if G.size else 0.0
-        self.weights = np.linalg.norm(C, axis=0) * np.linalg.norm(B, axis=1)
+        self.sizes = np.linalg.norm(C, axis=0), np.linalg.norm(B, axis=1)
         self.abs_B, self.abs_C = np.abs(B), np.abs(C)
+        self.rounding = 32 * (len(A) + sum(D.shape)) * EPS
+        self.errors = errors
+
+    def _changed(self, x: Array, computed: Array) -> Array:
+        """(4) and the rounding of the series; x are the largest entries of |X| in a cell, `computed` those of the series."""
+        N, d_b, d_c = self.errors
+        size = (x @ N.T).max(axis=1) if x.shape[1] else np.zeros(len(x))
+        B = x[:, :, None] * self.abs_B
+        through = x[:, :, None] * (d_b + N @ B) + self.rounding * computed[:, :, None] * self.abs_B
+        change = np.linalg.norm(self.abs_C @ through + d_c @ B, axis=(1, 2))
+        return np.where(size < 0.5, change / np.where(size < 0.5, 1 - size, 1.0), np.inf)
 
     def hold(self, w: Array, h: Array, level: float) -> Array:
         """Whether F > 0 on [w - h, w + h], for each of the cells."""
         if self.A.ndim == 1:
             x = 1 / (1j * w[:, None] - self.A)
             apart = np.maximum(np.abs(w[:, None] - self.A.imag) - h[:, None], 0.0)
-            last = np.abs(x) ** TERMS / np.hypot(self.A.real, apart)
+            largest = 1 / np.hypot(self.A.real, apart)
+            last = np.abs(x) ** TERMS * largest
+            grown = (h[:, None] * np.abs(x)) ** (TERMS - 1)
+            changed = self._changed(largest, TERMS * np.abs(x) * np.maximum(1.0, grown))
             # entry by entry: what D makes small stays so
             rest = np.linalg.norm(self.abs_C @ (last[:, :, None] * self.abs_B), axis=(1, 2))
             Y, turn = x[:, :, None] * self.B, -1j * x[:, :, None]
@@ -291,6 +346,8 @@ class _Cells:
             inside = 1 - h * size
             product = _norms(CX) * size ** (TERMS - 1) * _norms(Y)
             rest = np.where(inside > 0, product / np.where(inside > 0, inside, 1.0), np.inf)
+            # |dX| <= n eps |X| |jw - A| |X|, and so for each factor of each term; h |X| < 1
+            changed = self.rounding * TERMS * _norms(CX) * (np.abs(w) + np.linalg.norm(self.A, 2)) * _norms(Y)
             terms = [self.C @ Y]
             for _ in range(1, TERMS):
                 Y = -1j * X @ Y
@@ -306,7 +363,8 @@ class _Cells:
             for k in range(3, TERMS):
                 e += h**k * np.linalg.norm(F[k], axis=(1, 2))
             e += h**2 * np.maximum(-np.linalg.eigvalsh(F[2])[:, 0], 0.0)
-            e += ALLOWANCE * (level**2 + whole**2 + 2 * self.size_G * whole)
+            e += changed * (2 * whole + changed + 2 * self.size_G)
+            e += self.rounding * (level**2 + whole**2 + 2 * self.size_G * whole)
         good = np.isfinite(e)
         step = h[:, None, None] * F[1]
         for at in (F[0] - step, F[0] + step):
@@ -327,12 +385,17 @@ class _Cells:
         """Whether F > 0 from `start` on."""
         if self.A.ndim == 1:
             far = start - np.abs(self.A)
-            r = float(np.sum(self.weights / far)) if np.all(far > 0) else np.inf
+            if not np.all(far > 0):
+                return False
+            x = 1 / far[None]
+            r = float((self.sizes[0] * x[0]) @ self.sizes[1] + self._changed(x, x)[0])
         else:
-            far = start - float(np.linalg.norm(self.A, 2))
-            r = float(np.linalg.norm(self.C, 2) * np.linalg.norm(self.B, 2) / far) if far > 0 else np.inf
+            away = start - float(np.linalg.norm(self.A, 2))
+            r = float(np.linalg.norm(self.C, 2) * np.linalg.norm(self.B, 2) / away) if away > 0 else np.inf
+            r *= 1 + self.rounding
         n = float(np.linalg.norm(self.D, 2))
-        e = r * (2 * n + 2 * self.size_G) + r**2 + ALLOWANCE * (level**2 + n**2 + 2 * self.size_G * n)
+        e = r * (2 * n + 2 * self.size_G) + r**2
+        e += self.rounding * (level**2 + n**2 + 2 * self.size_G * n)
         return bool(self._least(self.D[None], level)[0] > e)
 
     def _least(self, N: Array, level: float) -> Array:
@@ -343,14 +406,3 @@ class _Cells:
 
 def _norms(X: Array) -> Array:
     return np.asarray(np.linalg.norm(X, 2, axis=(1, 2)))
-
-
-def _between(low: float, high: float, near: float) -> float:
-    """A frequency inside the interval: next to the peak first, then in the middle on a logarithmic scale."""
-    if low < near < high and np.isfinite(near) and near > 0:
-        return near
-    if np.isinf(high):
-        return 10 * low if low > 0 else 1.0
-    if low <= 0:
-        return high / 10
-    return float(np.sqrt(low * high))

@@ -21,7 +21,8 @@ from scipy.optimize import least_squares
 
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import append, lft, series, static
-from alembert.control.mu_bounds import DeltaBlock, Scalings
+from alembert.control.mu_bounds import DeltaBlock
+from alembert.control.mu_upper import Scalings
 from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, ordered
@@ -95,11 +96,9 @@ def dksyn(
 
 def _levels(M: StateSpace, scalings: Scalings, grid: Array) -> tuple[Array, Array]:
     """Upper bounds of mu, and log d of every block relative to the last one, (frequencies, blocks)."""
-    levels, values = [], []
-    for X in M.frequency_response(grid).response:
-        bound = scalings.least(X, tolerance=1e-5)
-        levels.append(bound.level)
-        values.append([0.5 * np.log(bound.D_right[at.start, at.start].real) for at in scalings.w])
+    bounds = scalings.least_of(M.frequency_response(grid).response, tolerance=1e-5)
+    levels = [bound.level for bound in bounds]
+    values = [[0.5 * np.log(x.D_right[at.start, at.start].real) for at in scalings.w] for x in bounds]
     d = np.array(values)
     return np.array(levels), d - d[:, -1:]
 

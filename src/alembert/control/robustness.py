@@ -30,8 +30,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from alembert.control.interconnection import feedback, static
-from alembert.control.mu_bounds import DeltaBlock, Scalings, check_blocks, lower_bound
+from alembert.control.mu_bounds import DeltaBlock, check_blocks
+from alembert.control.mu_lower import lower_bound, lower_bounds
 from alembert.control.mu_proof import Proof
+from alembert.control.mu_upper import Scalings
 from alembert.control.norms import linf_norm
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
@@ -60,14 +62,16 @@ class MuResponse:
 
 @dataclass(frozen=True, eq=False)
 class MuPeak:
-    """mu stays below `upper` at all frequencies; the largest bound found is `peak`, at `frequency` [rad/s], where
-    `delta`, of size 1/lower, is the smallest perturbation found that gives the loop a pole there.
+    """mu stays below `upper` at all frequencies, which is proven. `delta`, of size 1/lower, is the smallest perturbation
+    found that makes the loop unstable: it has a pole at `frequency` [rad/s] then.
 
     With nonlinear blocks nothing is known from below: `lower` is zero.
     """
 
     upper: float
     peak: float
+    """the largest bound found; `upper` is larger by the tolerance. Real parameters alone may have mu = 0 but for single
+    frequencies: then it is at least 1 % of the bound for complex ones, below which nothing is looked for"""
     lower: float
     frequency: float
     delta: Array | None
@@ -101,11 +105,10 @@ def mu_response(
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
     response = M.frequency_response(frequency)
-    scalings = Scalings(blocks)
-    upper = np.array([scalings.least(X, tolerance=1e-6).level for X in response.response])
+    upper = np.array([x.level for x in Scalings(blocks).least_of(response.response, tolerance=1e-6)])
     lower = np.zeros(len(upper))
     if not nonlinear:
-        lower = np.array([lower_bound(X, blocks, starts=starts)[0] for X in response.response])
+        lower = lower_bounds(response.response, blocks, starts=starts)[0]
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 
@@ -127,6 +130,8 @@ def mu_peak(
     proof = Proof(twin, blocks)
     best, at, count = proof.peak(tolerance)
     lower, delta = (0.0, None) if nonlinear else lower_bound(proof.at(at), blocks, starts=starts)
+    if not nonlinear and proof.crossing[0] > lower:
+        lower, at, delta = proof.crossing
     frequency = 2 * np.arctan(at) / M.dt if M.is_discrete else at
     return MuPeak(best * (1 + tolerance), best, min(lower, best), float(frequency), delta, count)
 
@@ -168,11 +173,10 @@ def _without_sectors(M: StateSpace, blocks: Sequence[DeltaBlock]) -> tuple[State
 
     def level(logs: Array) -> float:
         over, under = scaled(logs)
-        worst = 0.0
-        for X in over[:, None] * responses / under:
-            d_over, d_under = (np.sqrt(x) for x in scalings.spread(scalings.osborne(X)))
-            worst = max(worst, float(np.linalg.norm(d_over[:, None] * X / d_under, 2)))
-        return float(np.log(max(worst, 1e-300)))
+        X = over[:, None] * responses / under
+        d_over, d_under = (np.sqrt(x) for x in scalings.spread(scalings.osborne(X)))
+        sizes = np.linalg.norm(d_over[:, :, None] * X / d_under[:, None, :], 2, axis=(1, 2))
+        return float(np.log(max(sizes.max(), 1e-300)))
 
     # every choice is sound; a good one makes the bound small
     best = minimize(
