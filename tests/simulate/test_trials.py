@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertWarning, ArgumentError
 from alembert.simulate import Event, Lock, Measured, Sampled, Table, simulate
 
 
@@ -348,3 +348,21 @@ def test_tables_of_efforts_go_by_joint(model):
             step=0.01,
             efforts=Table([0.0, 1.0], [[0.0, 0.0], [1.0, 1.0]]),
         )
+
+
+def test_degrees_at_the_start_are_told():
+    """90 for a right angle, 4.9 where limits are one radian; not wheels that have turned 500 times, nor metres."""
+    arm = al.library.two_link()
+    with pytest.warns(
+        AlembertWarning, match=r"'elbow' starts at 90 rad; angles are in radians: 90 degrees are 1.571"
+    ):
+        al.simulate(arm, [0.1, 90], duration=0.01, step=0.01)
+    limited = arm.replace_joint("elbow", limits=al.Limits((-1.0,), (1.0,)))
+    with pytest.warns(
+        AlembertWarning, match=r"'elbow' starts at 4.9 rad, limits -1 .. 1; .* 4.9 degrees are 0.08552"
+    ):
+        al.simulate(limited, {"elbow": 4.9}, duration=0.01, step=0.01)
+    al.simulate(arm, [3141.7, 0.0], duration=0.01, step=0.01)
+    al.simulate(limited, {"elbow": 1.2}, duration=0.01, step=0.01)
+    cart = al.library.cart_pole()
+    al.simulate(cart, [90.0, 0.1], duration=0.01, step=0.01)

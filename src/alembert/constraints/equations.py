@@ -18,7 +18,8 @@ and an equation any of both: its rows are its derivatives, with dX = X V~ and dq
 
 J, V and A in world axes about the world's origin, V_k in b axes; only joints between the nearest common ancestor and
 either frame have columns, and the modes of a flexible body that carries the two at different places. Where phi = 0, G is
-the derivative of its holonomic rows. (3) and (4) hold everywhere.
+the derivative of its holonomic rows. (3) and (4) hold everywhere. Constraints within a vehicle do not depend on where it is
+and how fast it flies: all is evaluated with its root at the origin and at rest, so that no digits are lost in orbit.
 
 Constraint forces f enter as M v' + bias = tau + G^T f: of a loop, the wrench B^T f acts on b, at its origin and in its
 axes, and its opposite on a.
@@ -238,7 +239,7 @@ def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
     """All loops of the model, then all couplings, then all equations."""
     model = tree.model
     program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
-    records, world = unroll(program, tree, {"q": q, "v": v}, parameters)
+    records, world = unroll(program, tree, dict(zip("qv", _near(tree, q, v), strict=True)), parameters)
     values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
     found = [_part(tree, records, world, part, q, v, values) for part in parts(model)]
     return Equations(
@@ -247,6 +248,33 @@ def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
             for name in ("residual", "jacobian", "bias", "basis")
         )
     )
+
+
+def unseen_roots(tree: Tree) -> list[int]:
+    """The roots whose place and velocity no constraint sees: all act within one tree, and none on the root's joint."""
+    root: list[int] = []
+    for k, parent in enumerate(tree.parents):
+        root.append(k if parent < 0 else root[parent])
+    seen: set[int] = set()
+    for part in parts(tree.model):
+        for pair in part.pairs:
+            ends = {root[k] if (k := carrier(tree, name)[0]) >= 0 else -1 for name in pair}
+            seen |= ends if len(ends) > 1 else set()
+        starts = [owner.v.start for owner in part.owners]
+        seen |= {k for k, s in enumerate(tree.v_slices) if s.start in starts and s.stop > s.start}
+    return [k for k, parent in enumerate(tree.parents) if parent < 0 and k not in seen]
+
+
+def _near(tree: Tree, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """The state with roots that no constraint sees at the origin and without velocity."""
+    q, v = ca.SX(q), ca.SX(v)
+    for k in unseen_roots(tree):
+        found = tree.joints[k].type.translation
+        if found is not None:
+            at, moving = tree.q_slices[k].start, tree.v_slices[k].start
+            q[at + found.position.start : at + found.position.stop] = 0.0
+            v[moving + found.linear.start : moving + found.linear.stop] = 0.0
+    return q, v
 
 
 def columns(tree: Tree) -> list[np.ndarray]:

@@ -36,7 +36,7 @@ class Free(JointType):
 
     @property
     def translation(self) -> Translation:
-        return Translation(slice(3, 6), slice(0, 3))
+        return Translation(slice(0, 3), slice(3, 6), slice(0, 3))
 
     def placement(self, q: Array) -> Pose:
         return Pose(quaternion.to_matrix(q[3:7]), q[0:3])

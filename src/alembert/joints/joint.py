@@ -39,8 +39,12 @@ _DIGITS = 1e-9  # beyond it an axis was written with few digits, which its owner
 
 @dataclass(frozen=True)
 class Translation:
-    """Of the speeds of a joint: those that are a velocity, and those that turn the axes in which it is given, if any do."""
+    """Of the speeds of a joint: those that are a velocity, and those that turn the axes in which it is given, if any do.
 
+    `position`, of the coordinates: the place that the velocity changes.
+    """
+
+    position: slice
     linear: slice
     angular: slice | None = None
 

@@ -20,7 +20,7 @@ class Planar(JointType):
 
     @property
     def translation(self) -> Translation:
-        return Translation(slice(0, 2))
+        return Translation(slice(0, 2), slice(0, 2))
 
     def placement(self, q: Array) -> Pose:
         R = rotation_about((0.0, 0.0, 1.0), cos(q[2]), sin(q[2]))

@@ -20,7 +20,7 @@ class Translational(JointType):
 
     @property
     def translation(self) -> Translation:
-        return Translation(slice(0, 3))
+        return Translation(slice(0, 3), slice(0, 3))
 
     def placement(self, q: Array) -> Pose:
         return Pose(identity(3, like=q), q)

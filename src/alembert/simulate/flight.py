@@ -6,38 +6,41 @@ goes after them in tiny steps. So accelerations are evaluated at u, which is v w
 
     u = (w, 0),    (w', v') = a(q, u) - (0, w x v)                                        (1)
 
-for a root with angular velocity w and velocity v in body axes; in axes that do not turn there is nothing to add.
+for a root with angular velocity w and velocity v in body axes; in axes that do not turn there is nothing to add. Loops,
+couplings and equations within one vehicle do not see its velocity either. Fixed steps gain as well: the angular
+accelerations of rounding would turn a satellite by 1e-5 rad within an hour.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
+from alembert.constraints.equations import unseen_roots
 from alembert.model import Model
 
 Array = np.ndarray
 
 
 class Flight:
-    """(1), for the roots of a model without loops that are free to fly; those in `held` (nv,) follow a given motion."""
+    """(1), for the roots of a model that are free to fly; those in `held` (nv,) follow a given motion."""
 
     def __init__(self, model: Model, held: Array) -> None:
         tree = model.compute.tree
         self.model = model
         self.roots: list[tuple[slice, slice | None]] = []
-        if model.is_constrained:  # loops and couplings see the velocities themselves
-            return
-        for joint, parent, s in zip(tree.joints, tree.parents, tree.v_slices, strict=True):
+        for k in unseen_roots(tree):
+            joint, s = tree.joints[k], tree.v_slices[k]
             found = joint.type.translation
             bare = (
                 joint.friction is None and not joint.armature and not joint.rotors
             )  # these see the velocity
-            if parent < 0 and found is not None and bare and not held[s].any():
+            if found is not None and bare and not np.any(held[s]):
                 self.roots.append((_within(s, found.linear), found.angular and _within(s, found.angular)))
 
-    def _apart(self, v: Array) -> tuple[Array, Array]:
+    def apart(self, v: Array) -> tuple[Array, Array]:
         """u and what (1) takes away."""
         u, away = v.copy(), np.zeros_like(v)
         for linear, angular in self.roots:
@@ -48,17 +51,26 @@ class Flight:
                     away[..., linear.start + k] = value
         return u, away
 
+    def symbolic_apart(self, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """The same on `SX`."""
+        u, away = ca.SX(v), ca.SX.zeros(v.numel())
+        for linear, angular in self.roots:
+            u[linear] = 0.0
+            if angular is not None:
+                away[linear] = ca.cross(v[angular], v[linear])
+        return u, away
+
     def accelerations(self, q: Array, v: Array, tau: Array, **given: Any) -> Array:
         if not self.roots:
             return self.model.forward_dynamics(q, v, tau, **given)
-        u, away = self._apart(v)
+        u, away = self.apart(v)
         return self.model.forward_dynamics(q, u, tau, **given) - away
 
     def efforts(self, q: Array, v: Array, a: Array, **given: Any) -> Array:
         """The other way round: what accelerations a take."""
         if not self.roots:
             return self.model.inverse_dynamics(q, v, a, **given)
-        u, away = self._apart(v)
+        u, away = self.apart(v)
         return self.model.inverse_dynamics(q, u, a + away, **given)
 
     def hybrid(self, q: Array, v: Array, tau: Array, a: Array, free: Array, **given: Any) -> Any:
@@ -66,7 +78,7 @@ class Flight:
         evaluate = self.model.compute.evaluate
         if not self.roots:
             return evaluate("hybrid_dynamics", (q, v, tau, a, free), **given)
-        u, away = self._apart(v)
+        u, away = self.apart(v)
         found, total = evaluate("hybrid_dynamics", (q, u, tau, a, free), **given)
         return found - away, total
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
@@ -210,6 +210,8 @@ def _start(
         problem = owner.type.problem(q[..., owner.q]) if owner.type.nq else None
         if problem:
             raise ArgumentError(f"simulate: q0: joint {owner.name!r}: {problem}")
+    if q0 is not None and q.size:
+        _warn_of_degrees(model, q)
     shapes = [q.shape[:-1], v.shape[:-1], *(np.shape(x) for x in (parameters or {}).values())]
     try:
         batch = np.broadcast_shapes(*shapes)
@@ -220,6 +222,29 @@ def _start(
     q = np.array(np.broadcast_to(q, (*batch, model.nq)))
     v = np.array(np.broadcast_to(v, (*batch, model.nv)))
     return q, v, batch
+
+
+def _warn_of_degrees(model: Model, q: Array) -> None:
+    """Tell angles at the start that look like degrees: whole numbers beyond a turn, or half a turn beyond a limit.
+
+    Wheels that have turned for a while are not at whole numbers.
+    """
+    angles = np.array([unit == "rad" for unit in model.space.coordinate_units], dtype=bool)
+    whole = (np.abs(q) > 2 * np.pi) & (np.round(2 * q) == 2 * q)
+    beyond = (q > model.upper_limits + np.pi) | (q < model.lower_limits - np.pi)
+    for told in (whole & angles, beyond & angles):
+        if np.any(told):
+            place = tuple(np.argwhere(told)[0])
+            k, value = int(place[-1]), float(q[place])
+            lower, upper = float(model.lower_limits[k]), float(model.upper_limits[k])
+            limits = (
+                f", limits {lower:.4g} .. {upper:.4g}" if np.isfinite(lower) or np.isfinite(upper) else ""
+            )
+            warn(
+                f"simulate: q0: {model.coordinate_names[k]!r} starts at {value:g} rad{limits}; angles are in radians: "
+                f"{value:g} degrees are {np.radians(value):.4g}"
+            )
+            return
 
 
 def _resume(run: Run, k: int, duration: float) -> Run:

@@ -382,15 +382,17 @@ class Simulation:
         if self.prescribes:
             a, _ = self._hybrid(t, q, v, tau, wrenches)
         elif self.constrained:
+            u, away = self.flight.apart(v)
             a = model.constrained_dynamics(
                 q,
-                v,
+                u,
                 tau,
                 active=self.active,
                 wrenches=wrenches,
                 parameters=self.parameters,
                 closure_tolerance=STAGE,
             ).accelerations
+            a = a - away if self.flight.roots else a
             if self.stabilisation.method != "projection":
                 dq, dv = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
                 return StatePoint(t, q, *self.stabilisation.rates(v, a, dq, dv))

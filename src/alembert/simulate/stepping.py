@@ -26,6 +26,7 @@ from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops
 from alembert.simulate.elements import Elements
+from alembert.simulate.flight import Flight
 from alembert.simulate.instants import Instants
 from alembert.simulate.reaction_loads import ReactionLoads
 from alembert.simulate.schemes import Now, Scheme, StatePoint
@@ -275,6 +276,10 @@ class _Tracer:
             given = [x for x in symbols.values() if x.numel()]
             found = [ca.densify(ca.cse(total)), *([ca.densify(rate)] if plant.states else [])]
             self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
+        self.flight = Flight(model, np.array(plant.prescribed or [False] * model.nv))
+        """what reads reactions may read the velocity as well"""
+        if plant.reading is not None:
+            self.flight.roots.clear()
         self.effort = "effort"
         instants = plant.instants
         if instants is not None:
@@ -313,6 +318,11 @@ class _Tracer:
             parameters = f"parameters_{k}"
             values.append(plant.at_present(self.known["parameters"], x))
             outputs.append(parameters)
+        speeds = names["v"]
+        if self.flight.roots:
+            speeds = f"u_{k}"
+            values += self.flight.symbolic_apart(values[2])
+            outputs += [speeds, f"away_{k}"]
         self.segment(f"stage{k}", values, outputs)
         effort = self.effort
         rates: tuple[str, ...] = ()
@@ -326,12 +336,12 @@ class _Tracer:
             self.body.append(
                 Call("controller", (self.effort, *outputs[:3], *states, *more), (effort, *rates))
             )
-        buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
+        buffers = {"q": names["q"], "v": speeds, "tau": effort, "a_given": f"given_{k}"}
         buffers["parameters"] = parameters
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
             self.body += self.loops.accelerations(
-                names["t"], names["q"], names["v"], effort, names["a"], buffers["a_given"]
+                names["t"], names["q"], speeds, effort, names["a"], buffers["a_given"]
             )
         else:
             self.body.append(
@@ -345,6 +355,8 @@ class _Tracer:
         for rate in rates:
             self.known[rate] = ca.SX.sym(rate, plant.states)
         t, q, v, a = (self.known[names[key]] for key in ("t", "q", "v", "a"))
+        if self.flight.roots:
+            a = a - self.known[f"away_{k}"]
         moving = ca.vertcat(v, *(self.known[x] for x in states))
         return StatePoint(t, q, moving, ca.vertcat(a, *(self.known[rate] for rate in rates)))
 
