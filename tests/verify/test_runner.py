@@ -7,8 +7,10 @@ import textwrap
 import numpy as np
 import pytest
 
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.verify import Check, Line, Plot, Results, case, compare, discover, run, run_case, select
+from alembert.verify.control_plants import chiang_safonov_seven
+from alembert.verify.in_python_control import InAlembert, InPythonControl
 from alembert.verify.report import page
 from alembert.verify.results import results
 
@@ -131,7 +133,30 @@ def test_two_programs(mine):
     )
     assert [pair.verdict for pair in compare(first, second)] == ["same"]
     square = run_case(discover([mine])["square"], "pinocchio")
-    assert square.message == "not posed to other programs than alembert, pinocchio was asked"
+    assert square.message == "not posed to pinocchio"
+
+
+def test_two_programs_of_linear_systems(monkeypatch):
+    """What both have is the same; what python-control lacks without slycot is told."""
+    pytest.importorskip("control")
+    names = ("control_riccati_benchmarks", "control_transmission_zero", "control_margins_of_three_poles")
+    chosen = [discover()[name] for name in names]
+    first, second = (
+        results([run_case(c, program) for c in chosen], program, 1.0)
+        for program in ("alembert", "python-control")
+    )
+    assert {pair.verdict for pair in compare(first, second)} == {"same"}
+    asked = InPythonControl()
+    G = chiang_safonov_seven()
+    np.testing.assert_allclose(asked.filter_gain(G, [[2.0]], [[3.0]]), InAlembert().filter_gain(G, 2.0, 3.0))
+    np.testing.assert_allclose(asked.hinf_norm(G), InAlembert().hinf_norm(G), rtol=1e-5)
+
+    def lacking(system):
+        raise NotImplementedError("no slycot")
+
+    monkeypatch.setattr(asked._ct, "hsvd", lacking)
+    with pytest.raises(UnsupportedError, match="python-control: Hankel singular values: no slycot"):
+        asked.hankel_singular_values(G)
 
 
 def test_the_report_is_one_page_and_escapes(mine):

@@ -58,7 +58,7 @@ def verify(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Compare with a program (pinocchio, mujoco), or with results kept by --save.",
+            help="Compare with a program (pinocchio, mujoco, python-control), or with results kept by --save.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +81,7 @@ def verify(
     from alembert.verify import Results, compare, discover, select
     from alembert.verify.compare import show as side_by_side
     from alembert.verify.printing import explanations, show, show_list
-    from alembert.verify.programs import PROGRAMS
+    from alembert.verify.programs import programs
 
     terminal = output.terminal(quiet=output.settings().quiet or as_json)
     chosen = select(discover(file or ()), case or (), tag or ())
@@ -92,7 +92,7 @@ def verify(
         if path is not None and not path.parent.is_dir():
             raise ArgumentError(f"verify: there is no folder {path.parent} to write {path.name} into")
     other = None
-    if against is not None and against not in PROGRAMS:
+    if against is not None and against not in programs():
         other = Results.load(against)
     found = Results.load(results) if results else _run(chosen, "alembert", jobs, timeout)
     if as_json:
@@ -112,10 +112,10 @@ def verify(
         for sentence in explanations(found):  # `show` has said so otherwise
             terminal.print(sentence, markup=False, highlight=False)
         if other is None:
-            known = [c for c in chosen if c.takes_program]
+            known = [c for c in chosen if c.is_posed_to(against)]
             if len(known) < len(chosen):
                 terminal.print(
-                    f"{against} is asked {len(known)} of {len(chosen)} cases: the others compute with alembert alone"
+                    f"{against} is asked {len(known)} of {len(chosen)} cases: the others are not posed to it"
                 )
             other = _run(known, against, jobs, timeout)
             found = _only(found, {c.name for c in known})

@@ -14,7 +14,8 @@ A case is a function that yields `Check`s (and `Plot`s), under the decorator `ca
         yield Check("period [s]", ours, published, tolerance=1e-9, reason="error control at 1e-12")
 
 Its name is that of the function, its title the docstring's first line; `parameters` reach it as arguments. A function
-with an argument `program` computes with whichever program it is given (see `alembert.verify.programs`).
+with an argument `program` (dynamics) or `systems` (linear systems) computes with whichever program it is given (see
+`alembert.verify.programs`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
+from alembert.verify.programs import ARGUMENTS
 
 Array = np.ndarray
 
@@ -173,8 +175,14 @@ class Case:
             raise ArgumentError(f"case {self.name!r}: source is empty, expected where the number comes from")
 
     @property
-    def takes_program(self) -> bool:
-        return "program" in inspect.signature(self.function).parameters
+    def argument(self) -> str | None:
+        """Which argument is a program: `program` (dynamics), `systems` (linear systems), or none."""
+        taken = inspect.signature(self.function).parameters
+        return next((name for name in ARGUMENTS if name in taken), None)
+
+    def is_posed_to(self, program: str) -> bool:
+        """Whether a program is asked; all cases are posed to Alembert."""
+        return program == "alembert" or (self.argument is not None and program in ARGUMENTS[self.argument])
 
     @property
     def details(self) -> str:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from alembert.verify.printing import NARROWEST, STYLES, WIDEST, short
+from alembert.verify.programs import program_named, programs
 from alembert.verify.results import CaseResult, Quantity, Results
 
 AGREE = 1.0
@@ -79,10 +80,8 @@ def _pairs(one: CaseResult, other: CaseResult | None) -> list[QuantityPair]:
 
 def label(results: Results) -> str:
     name = results.program
-    if name == "alembert":
-        return f"alembert {results.versions.get('alembert', '')}"
-    distribution = {"pinocchio": "pin"}.get(name, name)
-    return f"{name} {results.versions.get(distribution, '')}"
+    known = name in programs()  # a file may name any
+    return f"{name} {results.versions.get(program_named(name).distribution if known else name, '')}".rstrip()
 
 
 def show(first: Results, second: Results, pairs: list[QuantityPair], console: Console) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from alembert.errors import AlembertError
 from alembert.model import Model
 from alembert.model.io import load, save
-from alembert.verify.programs import PROGRAMS
+from alembert.verify.programs import DYNAMICS
 from alembert.verify.random_models import (
     EPS,
     RATE,
@@ -264,7 +264,7 @@ def _other(name: str, model: Model, q: Array, v: Array, x: Array) -> Measured:
         )
     )
     try:
-        other = PROGRAMS[name].load(plain)
+        other = DYNAMICS[name].load(plain)
     except (ImportError, AlembertError):
         return 0.0, 0.0
     theirs = np.array([other.inverse_dynamics(*state) for state in zip(q, v, x, strict=True)])

@@ -1,21 +1,25 @@
-"""Other programs that can be asked what Alembert is asked: the same model, the same coordinates, their dynamics.
+"""Other programs that can be asked what Alembert is asked: dynamics of the same model, or results on the same linear system.
 
-A program takes a model and gives an object with `forward_dynamics`, `inverse_dynamics`, `mass_matrix`, `bias_forces`,
-`kinetic_energy` and `potential_energy` in Alembert's coordinates, one state at a time. What it cannot represent raises
-`UnsupportedError` that names the program and the feature.
+A program of dynamics takes a model and gives an object with `forward_dynamics`, `inverse_dynamics`, `mass_matrix`,
+`bias_forces`, `kinetic_energy` and `potential_energy` in Alembert's coordinates, one state at a time. A program of linear
+systems is asked for gains, norms, poles and zeros. What a program cannot do raises `UnsupportedError` that names the program
+and the feature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
+
+if TYPE_CHECKING:
+    from alembert.control import StateSpace
 
 Array = np.ndarray
 
@@ -31,13 +35,40 @@ class Dynamics(Protocol):
     def potential_energy(self, q: Any) -> Any: ...
 
 
+class LinearSystems(Protocol):
+    """What a program of linear systems has to answer."""
+
+    def lqr(self, G: StateSpace, Q: Any, R: Any) -> Array: ...
+    def filter_gain(self, G: StateSpace, W: Any, V: Any) -> Array: ...
+    def h2_norm(self, G: StateSpace) -> float: ...
+    def hinf_norm(self, G: StateSpace) -> float: ...
+    def hankel_singular_values(self, G: StateSpace) -> Array: ...
+    def zeros(self, G: StateSpace) -> Array: ...
+    def sampled(self, G: StateSpace, dt: float) -> StateSpace: ...
+    def crossover_margins(self, G: StateSpace) -> tuple[float, float]: ...
+
+
 @dataclass(frozen=True)
-class DynamicsProgram:
-    """A program by name; `load` builds a model in it."""
+class Program:
+    """A program by name, as `alembert verify --against` takes it; the package is what Python imports."""
 
     name: str
+    package: str
     distribution: str
+
+
+@dataclass(frozen=True)
+class DynamicsProgram(Program):
+    """`load` builds a model in it."""
+
     load: Callable[[Model], Dynamics]
+
+
+@dataclass(frozen=True)
+class SystemsProgram(Program):
+    """`load` gives what answers."""
+
+    load: Callable[[], LinearSystems]
 
 
 def _alembert(model: Model) -> Dynamics:
@@ -56,14 +87,38 @@ def _mujoco(model: Model) -> Dynamics:
     return InMujoco(model)
 
 
-PROGRAMS = {
-    "alembert": DynamicsProgram("alembert", "alembert", _alembert),
-    "pinocchio": DynamicsProgram("pinocchio", "pin", _pinocchio),
-    "mujoco": DynamicsProgram("mujoco", "mujoco", _mujoco),
+def _own_systems() -> LinearSystems:
+    from alembert.verify.in_python_control import InAlembert
+
+    return InAlembert()
+
+
+def _python_control() -> LinearSystems:
+    from alembert.verify.in_python_control import InPythonControl
+
+    return InPythonControl()
+
+
+DYNAMICS = {
+    "alembert": DynamicsProgram("alembert", "alembert", "alembert", _alembert),
+    "pinocchio": DynamicsProgram("pinocchio", "pinocchio", "pin", _pinocchio),
+    "mujoco": DynamicsProgram("mujoco", "mujoco", "mujoco", _mujoco),
 }
+SYSTEMS = {
+    "alembert": SystemsProgram("alembert", "alembert", "alembert", _own_systems),
+    "python-control": SystemsProgram("python-control", "control", "control", _python_control),
+}
+ARGUMENTS: dict[str, Mapping[str, Program]] = {"program": DYNAMICS, "systems": SYSTEMS}
+"""the programs that an argument of a case may be"""
 
 
-def program_named(name: str) -> DynamicsProgram:
-    if name not in PROGRAMS:
-        raise ArgumentError(unknown("verify: no program", name, PROGRAMS))
-    return PROGRAMS[name]
+def program_named(name: str) -> Program:
+    for group in ARGUMENTS.values():
+        if name in group:
+            return group[name]
+    raise ArgumentError(unknown("verify: no program", name, programs()))
+
+
+def programs() -> list[str]:
+    """The names of all, Alembert first."""
+    return list(dict.fromkeys(name for group in ARGUMENTS.values() for name in group))

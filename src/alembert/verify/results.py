@@ -18,7 +18,7 @@ from alembert.model.io.location import read_text
 from alembert.model.printing import printable
 from alembert.verify.case import Case, Check, Plot
 
-PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "pin", "mujoco")
+PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "pin", "mujoco", "control")
 FORMAT = 1
 LARGEST = 100_000_000  # bytes of a file
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from alembert.errors import AlembertWarning, UnsupportedError
 from alembert.verify.case import Case, Check, Plot, Skipped
-from alembert.verify.programs import PROGRAMS, program_named
+from alembert.verify.programs import ARGUMENTS, program_named
 from alembert.verify.results import CaseResult, Results, results
 
 TIMEOUT = 600.0  # s; the slowest case takes some tens of seconds on a busy machine
@@ -34,16 +34,18 @@ def run_case(case: Case, program: str = "alembert") -> CaseResult:
             case, program, status=status, message=message, seconds=seconds, checks=checks, plots=plots
         )
 
-    wanted = case.needs if program == "alembert" else (*case.needs, program)
-    for package in wanted:
+    asked = program_named(program)
+    for package in (*case.needs, asked.package):
         if importlib.util.find_spec(package) is None:
-            name = PROGRAMS[package].distribution if package in PROGRAMS else package
-            return outcome("skipped", f"{package} is not installed (pip install {name})")
+            known = {p.package: p.distribution for group in ARGUMENTS.values() for p in group.values()}
+            return outcome(
+                "skipped", f"{package} is not installed (pip install {known.get(package, package)})"
+            )
     options = dict(case.parameters)
-    if case.takes_program:
-        options["program"] = program_named(program)
-    elif program != "alembert":
-        return outcome("skipped", f"not posed to other programs than alembert, {program} was asked")
+    if not case.is_posed_to(program):
+        return outcome("skipped", f"not posed to {program}")
+    if case.argument is not None:
+        options[case.argument] = ARGUMENTS[case.argument][program]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlembertWarning)

@@ -7,7 +7,7 @@ import numpy as np
 from alembert import library
 from alembert.verify.case import Check, Items, Skipped, case
 from alembert.verify.mechanisms import four_bars, parallelogram
-from alembert.verify.programs import PROGRAMS
+from alembert.verify.programs import DYNAMICS
 from alembert.verify.random_models import states
 
 
@@ -29,7 +29,7 @@ def _against(name: str, kinds: tuple[str, ...], count: int) -> Items:
     reason = "1e-10 is 5e5 eps: another order of operations, condition numbers up to 1e6"
     for floating in (False, True):
         model = library.random_tree(21 + floating, bodies=13, kinds=kinds, floating=floating)
-        other = PROGRAMS[name].load(model)
+        other = DYNAMICS[name].load(model)
         q, v, x = states(model, count)
         label = "floating" if floating else "fixed"
         theirs = np.array([other.forward_dynamics(*s) for s in zip(q, v, x, strict=True)])
@@ -216,7 +216,7 @@ def mujoco_humanoid(count: int) -> Items:
     model = library.humanoid()
     plain = [dataclasses.replace(j, friction=None, spring=None, rotors=(), armature=()) for j in model.joints]
     model = model.replace(joints=tuple(plain))
-    other = PROGRAMS["mujoco"].load(model)
+    other = DYNAMICS["mujoco"].load(model)
     q, v, tau = states(model, count)
     theirs = np.array([other.forward_dynamics(*s) for s in zip(q, v, tau, strict=True)])
     ours = model.forward_dynamics(q, v, tau)
