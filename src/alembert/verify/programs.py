@@ -49,7 +49,7 @@ class LinearSystems(Protocol):
 
 
 @dataclass(frozen=True)
-class Program:
+class OtherProgram:
     """A program by name, as `alembert verify --against` takes it; the package is what Python imports."""
 
     name: str
@@ -58,14 +58,14 @@ class Program:
 
 
 @dataclass(frozen=True)
-class DynamicsProgram(Program):
+class DynamicsProgram(OtherProgram):
     """`load` builds a model in it."""
 
     load: Callable[[Model], Dynamics]
 
 
 @dataclass(frozen=True)
-class SystemsProgram(Program):
+class SystemsProgram(OtherProgram):
     """`load` gives what answers."""
 
     load: Callable[[], LinearSystems]
@@ -108,11 +108,11 @@ SYSTEMS = {
     "alembert": SystemsProgram("alembert", "alembert", "alembert", _own_systems),
     "python-control": SystemsProgram("python-control", "control", "control", _python_control),
 }
-ARGUMENTS: dict[str, Mapping[str, Program]] = {"program": DYNAMICS, "systems": SYSTEMS}
+ARGUMENTS: dict[str, Mapping[str, OtherProgram]] = {"program": DYNAMICS, "systems": SYSTEMS}
 """the programs that an argument of a case may be"""
 
 
-def program_named(name: str) -> Program:
+def program_named(name: str) -> OtherProgram:
     for group in ARGUMENTS.values():
         if name in group:
             return group[name]
