@@ -61,9 +61,9 @@ docs: $(VENV)/.docs
 
 verify: $(VENV)/.test
 	mkdir -p build
-	$(BIN)/alembert verify --save build/verification.json --report build/verification.html
+	$(BIN)/alembert verify --save build/verification.json --report build/verification
 	$(BIN)/python docs/verified.py build/verification.json
-	@echo "The report is build/verification.html; docs/verification.md has the table"
+	@echo "The report is build/verification/index.html, a page per area; docs/verification.md has the table"
 
 # as long as MINUTES says; failures are left in build/fuzz as model files
 MINUTES ?= 10

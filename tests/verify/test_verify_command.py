@@ -53,6 +53,21 @@ def test_run_report_and_json(mine, tmp_path):
     assert "same" in done.output
 
 
+def test_a_report_in_a_folder_has_a_page_per_area(mine, tmp_path):
+    kept = tmp_path / "kept.json"
+    invoke("--file", mine, "--case", "sum_of_two", "--case", "control_gap", "--save", kept, "--jobs", 1)
+    done = invoke("--results", kept, "--report", tmp_path / "pages")
+    assert "report: " in done.stdout.replace("\n", " ")
+    index = (tmp_path / "pages" / "index.html").read_text()
+    assert 'href="control.html">control design</a></td><td>1 case: 1 passed' in index
+    assert 'href="others.html"' in index
+    assert (
+        "<h1>Verification of alembert: control design</h1>"
+        in (tmp_path / "pages" / "control.html").read_text()
+    )
+    assert "control_gap" not in (tmp_path / "pages" / "others.html").read_text()
+
+
 def test_a_failure_is_told_by_the_exit_code(mine):
     mine.write_text(CASE.format(expected=3))
     done = invoke("--file", mine, "--case", "sum_of_two", "--jobs", 1)

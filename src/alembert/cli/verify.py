@@ -52,7 +52,11 @@ def verify(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write one page with a plot per case: .html.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with a plot per case: .html; or a folder with a page per area.",
+            show_default=False,
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -103,10 +107,7 @@ def verify(
         save.write_text(found.to_json(), encoding="utf-8")
         terminal.print(f"results: {save}")
     if report is not None:
-        from alembert.verify.report import page
-
-        report.write_text(page(found), encoding="utf-8")
-        terminal.print(f"report: {report}")
+        terminal.print(f"report: {_write_report(found, report)}")
     failed = found.bad
     if against is not None:
         for sentence in explanations(found):  # `show` has said so otherwise
@@ -129,9 +130,20 @@ def verify(
 
 
 def _only(results: Results, names: set[str]) -> Results:
-    from dataclasses import replace
+    return results.only(o for o in results.outcomes if o.name in names)
 
-    return replace(results, outcomes=tuple(o for o in results.outcomes if o.name in names))
+
+def _write_report(results: Results, path: Path) -> Path:
+    """One page, or in a folder an index and a page per area; which of them to open."""
+    from alembert.verify.report import page, pages
+
+    if path.suffix == ".html":
+        path.write_text(page(results), encoding="utf-8")
+        return path
+    path.mkdir(exist_ok=True)
+    for name, text in pages(results).items():
+        (path / name).write_text(text, encoding="utf-8")
+    return path / "index.html"
 
 
 def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> Results:

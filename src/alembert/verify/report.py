@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing else, with a plot per case."""
+"""The report: one page that needs nothing else, with a plot per case, or a page per area with an index."""
 
 from __future__ import annotations
 
@@ -30,23 +30,65 @@ a { color: inherit } code { background: var(--soft); padding: 0 .25rem; border-r
 """
 
 
-def page(results: Results) -> str:
+AREAS = {
+    "flexible": "flexible",
+    "spacecraft": "spacecraft",
+    "optimal": "optimal control",
+    "control": "control design",
+    "loops": "closed loops",
+    "operators": "spatial operators",
+    "linearisation": "linear models",
+    "sensitivity": "derivatives",
+    "tree": "trees",
+}
+"""by tag; a case is in the first of them that it has, or among the others"""
+
+
+def pages(results: Results) -> dict[str, str]:
+    """A page for each area by the name of its file, and `index.html` that leads to them."""
+    found: dict[str, list[CaseResult]] = {}
+    for outcome in results.outcomes:
+        found.setdefault(next((tag for tag in AREAS if tag in outcome.tags), "others"), []).append(outcome)
+    shown = {f"{area}.html": page(results.only(found[area]), AREAS[area]) for area in AREAS if area in found}
+    if "others" in found:
+        shown["others.html"] = page(results.only(found["others"]), "others")
+    rows = "".join(
+        f'<tr><td><a href="{area}.html">{escape(AREAS.get(area, area))}</a></td>'
+        f"<td>{escape(results.only(found[area]).summary)}</td></tr>"
+        for area in (*AREAS, "others")
+        if area in found
+    )
+    table = f"<table><thead><tr><th>area</th><th>cases</th></tr></thead><tbody>{rows}</tbody></table>"
+    return {"index.html": _document(results, "", table), **shown}
+
+
+def page(results: Results, area: str = "") -> str:
     """The HTML text; everything that comes from cases is escaped."""
-    facts = " · ".join(escape(f"{key}: {value}") for key, value in results.machine.items())
-    versions = " · ".join(escape(f"{key} {value}") for key, value in results.versions.items())
     rows = "".join(_row(outcome) for outcome in results.outcomes)
     sections = "".join(_section(outcome) for outcome in results.outcomes)
+    return _document(
+        results,
+        area,
+        '<div class="scroll"><table><thead><tr><th>case</th><th>title</th><th>kind</th>'
+        '<th class="n">difference / tolerance</th><th class="n">s</th><th>verdict</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{sections}",
+    )
+
+
+def _document(results: Results, area: str, content: str) -> str:
+    """What all pages have: the heading, the run, the machine."""
+    facts = " · ".join(escape(f"{key}: {value}") for key, value in results.machine.items())
+    versions = " · ".join(escape(f"{key} {value}") for key, value in results.versions.items())
+    title = escape(f"Verification of {results.program}" + (f": {area}" if area else ""))
+    back = '<p><a href="index.html">all areas</a></p>' if area else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Verification of {escape(results.program)}</title><style>{STYLE}{svg.STYLE}</style></head><body>"
-        f"<h1>Verification of {escape(results.program)}</h1>"
+        f"<title>{title}</title><style>{STYLE}{svg.STYLE}</style></head><body>{back}<h1>{title}</h1>"
         f"<p><strong>{escape(results.summary)}</strong>, {escape(results.date)}</p>"
         f'<p class="quiet">{facts}<br>{versions}</p>'
         f'<p class="quiet">{escape("; ".join(f"{k}: {m}" for k, m in KINDS.items()))}.</p>'
-        '<div class="scroll"><table><thead><tr><th>case</th><th>title</th><th>kind</th>'
-        '<th class="n">difference / tolerance</th><th class="n">s</th><th>verdict</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{sections}</body></html>\n"
+        f"{content}</body></html>\n"
     )
 
 

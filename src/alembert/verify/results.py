@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -119,6 +119,10 @@ class Results:
     @property
     def bad(self) -> bool:
         return any(outcome.bad for outcome in self.outcomes)
+
+    def only(self, outcomes: Iterable[CaseResult]) -> Results:
+        """Some of the outcomes, of the same run."""
+        return replace(self, outcomes=tuple(outcomes))
 
     @property
     def summary(self) -> str:
