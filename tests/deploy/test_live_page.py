@@ -162,6 +162,13 @@ def test_the_page_plays(page):
         browser.evaluate("alembert.current.move(0, 1.25)")
         assert browser.evaluate(f"{live}.part('q')[0]") == 1.25
         assert browser.evaluate(f"{live}.part('v')[0]") == 0
+        browser.evaluate(
+            """(() => { const p = alembert.current, h = p.hand, s = p.stage, at = new THREE.Vector3(0.5, 0, -0.3);
+            h.grip(1, new THREE.Vector3().applyMatrix4(s.body(1)).applyMatrix4(s.root.matrixWorld));
+            h.to(at.applyMatrix4(s.root.matrixWorld)); h.advance(); h.release(); })()"""
+        )
+        assert browser.evaluate(f"{live}.part('q')[0]") != 1.25  # pulled elsewhere, at rest
+        assert browser.evaluate(f"{live}.part('q')[0]") == browser.evaluate("alembert.current.x[0]")
         assert browser.evaluate("document.querySelectorAll('.live input').length") == 2
         browser.evaluate(f"{live}.part('q')[0] = NaN; {live}.running = true; {live}.advance(0.01)")
         assert "without bounds" in browser.evaluate(f"{live}.readout.textContent")

@@ -83,6 +83,43 @@ def test_loops_stay_closed_when_a_slider_moves():
         assert viewer._control.handles[2][1].value == pytest.approx(q[2], abs=1e-2)
 
 
+def test_joints_follow_a_frame_that_is_dragged():
+    model = al.library.arm7()
+    q = np.array([0.3, 0.6, 0.0, -1.4, 0.0, 1.0, 0.0])
+    with al.view(model, q, open_browser=False, port=18615) as viewer:
+        reaching = viewer._control.reaching
+        reaching.follow()  # nothing is chosen
+        assert viewer._control.q is not None
+        np.testing.assert_array_equal(viewer._control.q, q)
+        reaching.choice.value = "tool"
+        reaching.choose()
+        start = np.array(reaching.handle.position)
+        np.testing.assert_allclose(start, model.frame_pose(q, "tool").translation, atol=1e-12)
+        reaching.handle.position = start + np.array([-0.1, 0.15, -0.05])
+        reaching.follow()
+        assert reaching.message.value == "reached"
+        q = viewer._control.q
+        # what `reach` was asked for: 1e-6
+        np.testing.assert_allclose(
+            model.frame_pose(q, "tool").translation, reaching.handle.position, atol=2e-6
+        )
+        assert np.all((q >= model.lower_limits) & (q <= model.upper_limits))
+        handle = viewer._control.handles[1][1]
+        assert handle.value == pytest.approx(q[1], abs=1e-2)  # a slider has a step
+        reaching.handle.position = start + np.array([5.0, 0.0, 0.0])
+        reaching.follow()
+        assert reaching.message.value.startswith("out of reach: position of tool by ")
+        viewer._control.reset()
+        np.testing.assert_allclose(reaching.handle.position, start, atol=1e-12)
+        reaching.turns.value = True
+        reaching.choose()
+        reaching.follow()
+        assert reaching.message.value == "reached"
+        reaching.choice.value = "nothing"
+        reaching.choose()
+        assert reaching.handle is None
+
+
 def test_a_motion_has_a_timeline():
     model = al.library.satellite()
     run = al.simulate(model, model.neutral(), [0.3, 0.1, 0.2, 0, 0, 0, 1, 2, 3], duration=1.0)

@@ -194,6 +194,33 @@ def test_sliders_keep_loops_closed(tmp_path, load):
     np.testing.assert_allclose(browser.evaluate("[...alembert.current.x]"), start, atol=1e-15)
 
 
+PULL = """(() => { const p = alembert.current, h = p.hand, s = p.stage, i = s.data.bodies.indexOf(%s);
+const at = (v) => v.applyMatrix4(s.root.matrixWorld);
+h.grip(i, at(new THREE.Vector3().applyMatrix4(s.body(i))));
+h.to(at(new THREE.Vector3(...%s)));
+for (let k = 0; k < 12; k++) h.advance();
+h.release();
+return [[...p.x], p.notice.textContent]; })()"""
+
+
+def test_joints_follow_a_body_that_is_pulled(tmp_path, load):
+    """From an arm stretched out at the limit of its elbow to wherever another configuration has its hand."""
+    model = al.library.arm7()
+    browser = load(write_html(tmp_path / "arm.html", model))
+    rng = np.random.default_rng(4)
+    for q in rng.uniform(model.lower_limits, model.upper_limits, (4, model.nq)):
+        target = model.frame_pose(q, "link7").translation
+        x, notice = browser.evaluate(PULL % ('"link7"', target.tolist()))
+        assert notice == ""
+        # the page stops at 1e-5 of the length of a link, or after some frames at 1e-4
+        np.testing.assert_allclose(model.frame_pose(x, "link7").translation, target, atol=1e-4)
+        assert np.all((x >= model.lower_limits - 1e-6) & (x <= model.upper_limits + 1e-6))
+    _, notice = browser.evaluate(PULL % ('"link7"', [3.0, 0.0, 0.5]))
+    assert notice.startswith("Out of reach by ")
+    browser.evaluate("alembert.current.switches.pull.click()")
+    assert browser.evaluate("alembert.current.hand.mode") == ""
+
+
 def test_a_floor_is_drawn_and_does_not_shrink_the_rest(tmp_path, load):
     model = al.library.pendulum()
     floor = al.Visual(al.Box((500.0, 500.0, 0.1)), al.Placement((0, 0, -2)))

@@ -11,6 +11,7 @@ import numpy as np
 from alembert.errors import AlembertError
 from alembert.spatial import quaternion
 from alembert.view.animation import Animation, Frames
+from alembert.view.live_reach import Reaching
 from alembert.view.page import Still
 from alembert.view.sliders import Slider, configuration, sliders
 
@@ -46,6 +47,7 @@ class Joints:
             if self.model.loops or self.model.equations:
                 self._message = gui.add_text("loops", "closed", disabled=True)
         reset.on_click(lambda _: self.reset())
+        self.reaching = Reaching(self) if self.handles else None
         viewer.set(self.q)
 
     def values(self) -> Array:
@@ -68,9 +70,20 @@ class Joints:
                 self._write_back(q, slider)
         self.q = q
         self.viewer.set(q)
+        self._place_handle()
 
-    def _write_back(self, q: Array, but: Slider) -> None:
-        """The sliders of the joints that the loops have moved."""
+    def show(self, q: Array) -> None:
+        """Joints that were moved in another way than by their sliders."""
+        self._write_back(q, None)
+        self.q = q
+        self.viewer.set(q)
+
+    def _place_handle(self) -> None:
+        if self.reaching is not None:
+            self.reaching.place()
+
+    def _write_back(self, q: Array, but: Slider | None) -> None:
+        """The sliders of the joints that the loops, or the hand, have moved."""
         self._busy = True
         moved = self.model.difference(self.start, q)
         for slider, handle in self.handles:
@@ -93,6 +106,7 @@ class Joints:
         self._busy = False
         self.q = self.start
         self.viewer.set(self.q)
+        self._place_handle()
 
     def stop(self) -> None:
         pass
