@@ -128,6 +128,16 @@ def flap_and_lag() -> Items:
     )
 
 
+def _with_half_a_mass() -> float:
+    """The first root of the cantilever with half of its mass at the tip besides."""
+
+    def equation(x: float) -> float:
+        c, s, C, S = np.cos(x), np.sin(x), np.cosh(x), np.sinh(x)
+        return float(c * C + 1 - x / 2 * (s * C - c * S))
+
+    return float(scipy.optimize.brentq(equation, 1.0, 1.8, xtol=1e-14))
+
+
 @case(
     source="Beam of EI = 1 on a hub of radius 0.1 at 3 rad/s with a tip mass of 0.5, computed by two methods",
     kind="reference",
@@ -141,6 +151,14 @@ def spinning_beam_with_a_tip_mass() -> Items:
         return [spun(beam(1.0, 1.0, **plane, tip=Inertia.point(0.5)), 3.0, 0.1)[0] for plane in planes]
 
     yield Check.converging("flap, lag [rad/s]", first, 8, [3.96666800, 2.59508286], 1e-8)
+    soft = beam(
+        1.0, 1.0, EI_y=1.0, bending_z=8, tip=Inertia.point(0.5), stiffening="inconsistent"
+    )  # whose tension is left out
+    hard = beam(1.0, 1.0, EI_y=1.0, bending_z=8, tip=Inertia.point(0.5))
+    at_rest = spun(hard, 0.0)[0]
+    yield Check("flap, inconsistent [rad/s]", spun(soft, 3.0, 0.1)[0], at_rest, 1e-9, "that at rest")
+    # 1.875... of a beam with half its mass at the tip: cos x cosh x + 1 = x / 2 (sin x cosh x - cos x sinh x)
+    yield Check("at rest [rad/s]", at_rest, _with_half_a_mass() ** 2, 1e-8, "characteristic equation")
 
 
 @case(
@@ -186,6 +204,8 @@ def few_modes() -> Items:
     found = [spun(beam(1.0, 1.0, EI_y=1.0, bending_z=n), 12.0)[0] for n in (1, 2, 3, 4, 6)]
     expected = [13.5721333, 13.2796620, 13.2035626, 13.1829201, 13.1728102]
     yield Check("flap [rad/s]", found, expected, 1e-7, DIGITS)
+    soft = [spun(beam(1.0, 1.0, EI_y=1.0, bending_z=n, stiffening="inconsistent"), 12.0)[0] for n in (1, 6)]
+    yield Check("inconsistent [rad/s]", soft, 3.5160152685, 1e-8, "that at rest, with any number of modes")
 
 
 @case(
@@ -226,6 +246,10 @@ def dead_load_at_the_tip() -> Items:
     ):
         at = functools.partial(first, force=force)
         yield Check.converging(f"{what} [rad/s]", at, 12, expected, 1e-9)
+    soft = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=4, stiffening="inconsistent"))
+    found = rates(*small_motion(soft, force=("tip", np.array([-(np.pi**2) / 8, 0, 0]))))[:2]
+    unloaded = [3.5160152685, 22.0344915647]
+    yield Check("inconsistent, compression [rad/s]", found, unloaded, 1e-8, "the load does nothing to it")
 
 
 @case(
