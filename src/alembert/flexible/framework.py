@@ -105,7 +105,9 @@ class CrossSection:
 
 @dataclass(frozen=True)
 class Member:
-    """From node `a` to node `b`. `kind` is "beam" or "bar"; `toward` a direction in the plane of the member's x and y axes.
+    """From node `a` to node `b`; `toward` is a direction in the plane of the member's x and y axes.
+
+    `kind` is "beam"; "bar", which carries forces along it; or "rod", a bar that also twists between nodes with rotations.
 
     Left out, y is horizontal: at right angles to the member and to the z axis of the model.
     """
@@ -297,8 +299,9 @@ class _Line:
     """One member in its own axes: 12 unknowns, x y z rx ry rz of a, then of b."""
 
     def __init__(self, k: int, member: Member, a: int, b: int, x: Array) -> None:
-        if member.kind not in ("beam", "bar"):
-            raise ModelError(f"framework: member {k} is a {member.kind!r}, expected 'beam' or 'bar'")
+        if member.kind not in ("beam", "bar", "rod"):
+            raise ModelError(f"framework: member {k} is a {member.kind!r}, expected 'beam', 'bar' or 'rod'")
+        self.twists = member.kind == "rod"
         self.is_beam, self.section, self.a, self.b = member.kind == "beam", member.section, a, b
         span = x[b] - x[a]
         self.L = float(np.linalg.norm(span))
@@ -334,6 +337,8 @@ class _Line:
                     [6 * L, (2 - Phi) * L**2, -6 * L, (4 + Phi) * L**2],
                 ]) * EI / ((1 + Phi) * L**3)  # fmt: skip
                 K[np.ix_(at, at)] += flip[:, None] * bend * flip
+        elif self.twists and (place[[self.a, self.b], 3:] >= 0).all():
+            _two(K, (3, 9), s.GJ / L)
         entries.add(self.at(place), self.turn.T @ K @ self.turn)
 
     def fields(self, xi: float) -> tuple[Array, Array, Array]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
+from alembert.flexible.output4 import read_output4
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ def read_nastran(
     """A structure from a bulk data deck; with `matrices`, those of that file (.op4, .pch) by their names.
 
     Single-point constraints of the deck are not applied: a body that flies is free, and is held where it is attached.
-    Nodes are named by their numbers. OUTPUT4 files need the extra `fem`.
+    Nodes are named by their numbers.
     """
     entries = _entries(Path(deck))
     scale = unit_system(units)
@@ -230,7 +230,9 @@ def _assembled(entries: list[_Entry], grids: Mapping[int, Array], scale: UnitSys
             A, I1, I2, J, extra, mixed = (card.number(k, 0.0) for k in (4, 5, 6, 7, 8, 20))
             factor = 0.0  # rigid
         else:  # PBEAM
-            if card.text(18)[:1].isalpha() or any(card.number(k, 0.0) for k in range(20, 34)):
+            if any(card.text(k)[:1].isalpha() for k in (10, 18)) or any(
+                card.number(k, 0.0) for k in range(20, 34)
+            ):
                 raise card.fail(
                     "sections that change along the beam, warping and offsets of its axes are not read"
                 )
@@ -255,8 +257,10 @@ def _assembled(entries: list[_Entry], grids: Mapping[int, Array], scale: UnitSys
                 s, a, b = section(e, "PROD", e.whole(3)), e.whole(4), e.whole(5)
             else:
                 E, G, rho = material(e, e.whole(5))
-                s, a, b = CrossSection.of(E, rho, e.number(6) * L**2, G=G), e.whole(3), e.whole(4)
-            members.append(Member(a, b, s, kind="bar"))
+                own = e.number(9, 0.0) * weight * m / L
+                s = CrossSection.of(E, rho, e.number(6) * L**2, G=G, J=e.number(7, 0.0) * L**4, line_mass=own)
+                a, b = e.whole(3), e.whole(4)
+            members.append(Member(a, b, s, kind="rod"))
         elif e.name in ("CBAR", "CBEAM"):
             if any(e.number(k, 0.0) for k in range(12, 18)) or e.text(10) or e.text(11):
                 raise e.fail("offsets and pin flags are not read")
@@ -373,27 +377,8 @@ def _direct(
 
 
 def _output4(path: Path, names: tuple[str, str]) -> dict[str, sp.csr_array]:
-    try:
-        with np.printoptions():  # pyyeti sets how NumPy prints
-            from pyyeti.nastran import op4
-    except ImportError:
-        raise UnsupportedError(f"{path}: OUTPUT4 files need pyyeti: pip install 'alembert[fem]'") from None
-    if not path.is_file():
-        raise FileError(f"{path}: No such file or directory")
-    try:
-        found: dict[str, Any] = op4.read(str(path), sparse=True)
-    except (
-        ValueError,
-        IndexError,
-        EOFError,
-        KeyError,
-        TypeError,
-        OverflowError,
-        UnicodeDecodeError,
-    ) as error:
-        raise FileError(f"{path}: not read as OUTPUT4: {error}") from None
-    upper = {key.upper(): value for key, value in found.items()}
+    found = read_output4(path)
     for name in names:
-        if name.upper() not in upper:
-            raise FileError(f"{path}: no matrix {name!r}; there is {', '.join(sorted(upper)) or 'none'}")
-    return {name: sp.csr_array(upper[name.upper()]) for name in names}
+        if name.upper() not in found:
+            raise FileError(f"{path}: no matrix {name!r}; there is {', '.join(sorted(found))}")
+    return {name: found[name.upper()] for name in names}

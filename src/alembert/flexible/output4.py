@@ -1,0 +1,215 @@
+"""Matrices of Nastran's OUTPUT4 files: text or binary, dense or sparse, of either byte order.
+
+A matrix is a header (columns, rows, form, type, name), then a record for each column that is not zero, and one for the
+column behind the last. A record has the number of the column, the first row, a count, and
+
+    first row > 0    dense: the values from there on
+    first row = 0    strings of values. Each has its length and row in two words ("bigmat", rows < 0 or >= 65536 in the
+                     header), or in one as 65536 length + row; the length is in words, one more than the values take.
+
+Types are 1 and 3 (single precision, real and complex) and 2 and 4 (double: two words to a value, one in files of 64-bit
+words).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from alembert.errors import FileError, UnsupportedError
+
+Array = np.ndarray
+MOST = 4_000_000_000
+"""bytes of a file"""
+_ONE_WORD = 65536
+"""rows from which on the row and the length of a string do not fit into one word"""
+
+
+@dataclass(frozen=True)
+class _Header:
+    columns: int
+    rows: int
+    kind: int
+    name: str
+
+    @property
+    def big(self) -> bool:
+        return self.rows < 0 or self.rows >= _ONE_WORD
+
+
+def read_output4(path: Path) -> dict[str, sp.csr_array]:
+    """All real matrices of a file, by their names in upper case."""
+    try:
+        if path.stat().st_size > MOST:
+            raise FileError(f"{path}: more than {MOST} bytes")
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from None
+    found: dict[str, sp.csr_array] = {}
+    try:
+        for header, entries in _matrices(_Binary(content) if b"\0" in content[:8] else _Text(content)):
+            if header.kind not in (1, 2):
+                what = "complex" if header.kind in (3, 4) else f"of type {header.kind}"
+                raise UnsupportedError(f"{path}: matrix {header.name} is {what}; real matrices are read")
+            none = np.zeros(0, dtype=int)
+            i, j, x = (np.concatenate(part) for part in zip((none, none, np.zeros(0)), *entries, strict=True))
+            found[header.name] = sp.csr_array((x, (i, j)), shape=(abs(header.rows), header.columns))
+    except (ValueError, IndexError, struct.error, OverflowError) as error:
+        raise FileError(f"{path}: not read as OUTPUT4: {error}") from None
+    if not found:
+        raise FileError(f"{path}: not read as OUTPUT4: the file is empty")
+    return found
+
+
+Matrix = tuple[_Header, list[tuple[Array, Array, Array]]]
+
+
+class _Text:
+    """The lines of a file: integers and values of fixed width."""
+
+    def __init__(self, content: bytes) -> None:
+        self.lines = iter(content.decode("latin-1").splitlines())
+        self.per_line, self.width = 5, 16
+
+    def header(self) -> _Header | None:
+        line = next(self.lines, "").rstrip()
+        if not line:
+            return None
+        wide = line.endswith("|I16")
+        size = 16 if wide else 8
+        line = line.removesuffix("|I16")
+        ends = [size, 2 * size, 2 * size + 8, 2 * size + 16, 2 * size + 24]
+        parts = [line[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+        form = line[ends[-1] :].strip().upper().replace("D", "E").removeprefix("1P,")
+        if form:
+            count, _, rest = form.partition("E")
+            self.per_line, self.width = int(count), int(rest.partition(".")[0])
+        return _Header(int(parts[0]), int(parts[1]), int(parts[3]), parts[4].strip().upper())
+
+    def _line(self) -> str:
+        line = next(self.lines, None)
+        if line is None:
+            raise ValueError("the file ends within a matrix")
+        return line
+
+    def words(self, kind: int) -> int:
+        return 1 if kind % 2 else 2
+
+    def record(self) -> tuple[int, int, int]:
+        column, row, count = self.integers(3)
+        return column, row, count
+
+    def integers(self, count: int) -> list[int]:
+        line = self._line()
+        return [int(line[8 * k : 8 * (k + 1)] if count > 1 else line) for k in range(count)]
+
+    def dense(self, count: int, words: int) -> int:
+        """How many values a dense record of the given count has."""
+        return count
+
+    def values(self, count: int, kind: int) -> Array:
+        text = "".join(
+            self._line()[: self.per_line * self.width] for _ in range(-(-count // self.per_line))
+        ).replace("D", "E")
+        if len(text) < (count - 1) * self.width + 1:
+            raise ValueError("the file ends within a matrix")
+        return np.array([float(text[k * self.width : (k + 1) * self.width]) for k in range(count)])
+
+    def skip(self, count: int) -> None:
+        """The value behind the last column."""
+        self._line()
+
+    def finish(self) -> None:
+        """Behind the content of a record."""
+
+
+class _Binary:
+    """Records of Fortran: a length of four bytes, the content, the length again."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+        self.order = next((o for o in "<>" if struct.unpack(o + "i", content[:4])[0] in (24, 48)), "")
+        if not self.order:
+            raise ValueError("it begins neither as text nor with a record of 24 or 48 bytes")
+        self.size = 4 if struct.unpack(self.order + "i", content[:4])[0] == 24 else 8
+
+    def header(self) -> _Header | None:
+        if self.at >= len(self.content):
+            return None
+        self._take(4)
+        columns, rows, _, kind = self.integers(4)
+        name = self._take(2 * self.size).decode("latin-1").strip().upper()
+        self.finish()
+        return _Header(columns, rows, kind, name)
+
+    def words(self, kind: int) -> int:
+        return 1 if kind % 2 or self.size == 8 else 2
+
+    def record(self) -> tuple[int, int, int]:
+        self._take(4)
+        column, row, count = self.integers(3)
+        return column, row, count
+
+    def integers(self, count: int) -> list[int]:
+        form = f"{self.order}{count}{'i' if self.size == 4 else 'q'}"
+        return list(struct.unpack(form, self._take(count * self.size)))
+
+    def dense(self, count: int, words: int) -> int:
+        return count // words
+
+    def values(self, count: int, kind: int) -> Array:
+        size = 4 if kind % 2 and self.size == 4 else 8
+        return np.frombuffer(self._take(count * size), dtype=f"{self.order}f{size}").astype(float)
+
+    def skip(self, count: int) -> None:
+        self._take(count * self.size)
+
+    def finish(self) -> None:
+        self._take(4)
+
+    def _take(self, count: int) -> bytes:
+        part = self.content[self.at : self.at + count]
+        if len(part) < count:
+            raise ValueError("the file ends within a matrix")
+        self.at += count
+        return part
+
+
+def _matrices(read: _Text | _Binary) -> Iterator[Matrix]:
+    while (header := read.header()) is not None:
+        entries: list[tuple[Array, Array, Array]] = []
+        words = read.words(header.kind)
+        while True:
+            column, row, count = read.record()
+            if column > header.columns:  # one value behind the last column
+                read.skip(count)
+                read.finish()
+                break
+            entries += _record(read, header, column, row, count, words)
+            read.finish()
+        yield header, entries
+
+
+def _record(
+    read: _Text | _Binary, header: _Header, column: int, row: int, count: int, words: int
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Rows, columns and values."""
+    while count > 0:
+        if row > 0:
+            at, length, used = row, read.dense(count, words), count
+        elif header.big:
+            first, at = read.integers(2)
+            length, used = (first - 1) // words, first + 1
+        else:
+            first, at = divmod(read.integers(1)[0], _ONE_WORD)
+            length, used = (first - 1) // words, first
+        if length < 0 or at < 1 or used < 1 or at - 1 + length > abs(header.rows):
+            raise ValueError(f"{header.name} has {length} values from row {at} on in column {column}")
+        values = read.values(length, header.kind)
+        yield np.arange(at - 1, at - 1 + length), np.full(length, column - 1), values
+        count -= used
