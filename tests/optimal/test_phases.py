@@ -283,3 +283,60 @@ def test_links_and_conditions_that_are_refused():
         same_bodies(3)
     with pytest.raises(UnsupportedError, match="loops, parameters or bending bodies"):
         same_bodies(four_bars(1))
+
+
+def rods(held):
+    """Two rods with a hinge between them, held by the end of one or the other."""
+    builder = al.ModelBuilder(f"held by {held}")
+    free = "two" if held == "one" else "one"
+    mass = {"one": 1.0, "two": 2.0}
+    hinge = al.Revolute((0, 1.0, 0))
+    builder.body(held, al.Inertia.rod(mass[held], (0, 0, 0), (0, 0, 1)), joint=hinge, joint_name="ground")
+    builder.body(
+        *(free, al.Inertia.rod(mass[free], (0, 0, 0), (0, 0, -1))),
+        joint=hinge,
+        joint_name="hip",
+        parent=held,
+        placement=(0, 0, 1),
+    )
+    builder.frame("foot", free, (0, 0, -1))
+    return builder.build()
+
+
+def test_bodies_that_are_held_elsewhere():
+    """A step of two rods: the momentum about the new foot is kept, and that of the rod behind about the hinge; energy is
+    lost. Frames of bodies are those of their joints, which are others now."""
+    import casadi as ca
+
+    before, after = rods("one"), rods("two")
+    q, v = np.array([0.3, -0.7]), np.array([1.0, -3.0])
+    place = lambda s: ca.vertcat(s.q[0] + s.q[1], -s.q[1])  # noqa: E731
+    link = same_bodies(after, configuration=place)
+    problem = Problem(before, 1.0, start={"q": [0, 0], "v": 0})
+    s = problem.moment(ca.SX(0), ca.SX(np.concatenate([q, v])), ca.SX.zeros(2), ca.SX(0, 1), ca.SX(1.0))
+    q2, v2 = (ca.evalf(ca.SX(link[key](s))).full()[:, 0] for key in "qv")
+    foot = before.frame_pose(q, "foot").translation
+    h, h2 = before.momentum(q, v, about="world"), after.momentum(q2, v2, about="world")
+    np.testing.assert_allclose(h2[1], h[1] - np.cross(foot, h[3:])[1], rtol=1e-12)
+    assert after.kinetic_energy(q2, v2) < before.kinetic_energy(q, v)
+    still = same_bodies(before)  # nothing changes where nothing is locked
+    same = ca.evalf(ca.SX(still["v"](s))).full()[:, 0]
+    np.testing.assert_allclose(same, v, rtol=1e-12)
+
+
+def test_cycles():
+    """A pendulum driven round and round: the angle moves on by a turn, the speed returns. A cycle of one phase is what a
+    problem with both as conditions at its ends is."""
+    import casadi as ca
+
+    crank = System(["x", "v"], ["u"], lambda s: [s.v, s.u - 0.5 * s.v - ca.sin(s.x)])
+    one, two = Problem(crank, 1.0, start={"x": 0}), Problem(crank, 1.0)
+    links = {"one": {"x": lambda s: s.x - 2 * np.pi}}
+    solution = Phases({"one": one, "two": two}, links=links, cyclic=True).solve({"one": 20, "two": 24})
+    assert solution.success
+    first, last = solution["one"].x[0], solution["two"].x[-1]
+    np.testing.assert_allclose(last - first, [2 * np.pi, 0], atol=1e-7)
+    again = Phases({"all": Problem(crank, 2.0, start={"x": 0})}, links={"all": links["one"]}, cyclic=True)
+    assert again.solve(40).cost == pytest.approx(solution.cost, rel=1e-5)  # order 4: (2/40)^4 times a few
+    with pytest.raises(UnsupportedError, match="cyclic: the coordinates of 'q attitude' do not add"):
+        Phases({"a": Problem(al.library.satellite(), 1.0)}, cyclic=True)

@@ -31,7 +31,6 @@ from alembert.model.printing import unknown
 from alembert.optimal.closure import solve
 from alembert.optimal.plant import Moment, Row, System
 from alembert.optimal.problem import Problem
-from alembert.spatial.inertia import RigidInertia
 
 Array = np.ndarray
 Link = Callable[[Moment], Any]
@@ -102,7 +101,7 @@ class Linkage:
             elif whole is not None:
                 self.values.append(self._part(whole, wholes[whole], entry, given[whole]))
             elif entry.key in there and there[entry.key].size == entry.size:
-                self.values.append(_same(there[entry.key].at))
+                self.values.append(same(there[entry.key].at))
             else:
                 self.values.append(None)
         stated = {row.component: row for row in after.start if row.is_equation and row.component}
@@ -184,7 +183,9 @@ def _within(part: slice, whole: slice) -> bool:
     return whole.start <= part.start and part.stop <= whole.stop
 
 
-def _same(at: slice) -> Link:
+def same(at: slice) -> Link:
+    """Numbers of a point as they are."""
+
     def link(s: Moment) -> Any:
         return (s.states if "states" in s.__dict__ else ca.vertcat(s.q, s.v))[at]
 
@@ -264,14 +265,24 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
         if set(here) != set(after.body_indices):
             other = sorted(set(here) ^ set(after.body_indices))[0]
             raise ArgumentError(f"same_bodies: the body {other!r} is in one of the two models only")
+        own: dict[str, Any] = {"reference": "local_world_aligned"}
         for body in after.bodies:
-            V = s.model.symbolic.frame_velocity(
-                s.q, s.v, body.name, reference="local", parameters=s.model_parameters
+            before = here[body.name].inertia
+            if not np.isclose(float(before.mass), float(body.inertia.mass), rtol=1e-9):
+                raise ArgumentError(
+                    f"same_bodies: {body.name!r} has {before.mass:g} kg before and {body.inertia.mass:g} kg after"
+                )
+            V = s.model.symbolic.frame_velocity(s.q, s.v, body.name, **own, parameters=s.model_parameters)
+            turned = s.model.symbolic.frame_pose(s.q, body.name, parameters=s.model_parameters).rotation
+            J, R = (
+                after.symbolic.frame_jacobian(q, body.name, **own),
+                after.symbolic.frame_pose(q, body.name).rotation,
             )
-            J = after.symbolic.frame_jacobian(q, body.name, reference="local")
-            own = body.inertia
-            M = RigidInertia.from_com(own.mass, np.array(own.com, float), own.matrix()).matrix()
-            pushed += J.T @ (ca.DM(np.asarray(M, dtype=float)) @ V)
+            # about the centre of mass, in world axes: a body's frame is that of its joint, which may be another one now
+            w, v = V[:3], V[3:] + ca.cross(V[:3], turned @ ca.DM(before.com))
+            J_c = J[3:, :] - ca.skew(R @ ca.DM(body.inertia.com)) @ J[:3, :]
+            inertia = R @ ca.DM(np.asarray(body.inertia.matrix(), dtype=float)) @ R.T
+            pushed += J[:3, :].T @ (inertia @ w) + float(body.inertia.mass) * J_c.T @ v
         return after.symbolic.solve_mass_matrix(q, pushed)
 
     return {"q": place, "v": speeds}

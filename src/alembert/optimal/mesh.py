@@ -124,7 +124,7 @@ def judged(solution: Solution) -> MeshErrors:
         with np.errstate(invalid="ignore"):  # both may have run away
             change = np.abs(fine.gaps(ends) - fine.gaps(before[0])) / way
         drift = abs(costs.sum() - before[1].sum())
-        size = abs(costs.sum()) + abs(fine.final) + 1e-300
+        size = max(abs(costs.sum()) + abs(fine.final), solution.cost_size) + 1e-300
         settled = (
             np.max(gaps, initial=0.0) < LOST
             and np.max(change, initial=0.0) <= 1e-10 + SETTLED * np.max(gaps, initial=0.0)
@@ -217,7 +217,12 @@ class _Fine:
             off = np.maximum(row.lower - own, own - row.upper)
             at = np.unravel_index(int(np.argmax(off)), off.shape)
             width = row.upper - row.lower
-            reach = float(np.abs(own).max()) if width == 0 else float(np.ptp(own))
+            # what an equation keeps at zero has the size that the solver sees in it
+            reach = (
+                float(np.ptp(own))
+                if width
+                else max(float(np.abs(own).max()), self.solution.row_unit(row.name))
+            )
             room = width if np.isfinite(width) and width > 0 else reach or 1.0
             if off[at] > 1e-6 * room:
                 found.append((Violation(row.name, float(times[at]), float(off[at])), room))

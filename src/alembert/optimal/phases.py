@@ -18,9 +18,9 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.chain import CarriedNumber, Chain, Final, join, split
 from alembert.optimal.conditions import path_row
-from alembert.optimal.links import Link, Linkage
+from alembert.optimal.links import Link, Linkage, same
 from alembert.optimal.phases_solution import PhasesSolution
-from alembert.optimal.plant import Mechanics, Moment, Momenta
+from alembert.optimal.plant import Mechanics, Moment, Momenta, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solve import read_nodes
@@ -49,6 +49,9 @@ class Phases:
     ends of a phase, limits, path, costs and a free duration are those of its problem; its time begins at 0. Costs add. A
     design parameter that several phases have has one value for all of them.
 
+    With `cyclic` the first phase goes on from the last one, by `links` of its own: a gait whose stride repeats itself, or
+    only some of its states, where links leave others out (None) or move them on: `{"x": lambda s: s.x - 2 * pi}`.
+
     `across` are conditions on several phases, `{"all in all": (lambda s: s["up"].duration + s["down"].duration, 0, 60)}`;
     `cost` is a function like these, which is added: `s[name].start` and `s[name].end` are moments.
     """
@@ -63,6 +66,7 @@ class Phases:
         links: Mapping[str, Mapping[str, Link | None]] | None = None,
         across: Mapping[str, tuple[Across, float, float]] | None = None,
         cost: Across | None = None,
+        cyclic: bool = False,
     ) -> None:
         if not isinstance(phases, Mapping) or not phases:
             raise ArgumentError(f"Phases: phases is {phases!r}, expected problems by name")
@@ -73,10 +77,9 @@ class Phases:
                 )
             _check(name, problem)
         for name in links or {}:
-            if name not in list(phases)[1:]:
-                raise ArgumentError(
-                    unknown("Phases: links: no phase that follows another", name, list(phases)[1:])
-                )
+            following = list(phases)[0 if cyclic else 1 :]
+            if name not in following:
+                raise ArgumentError(unknown("Phases: links: no phase that follows another", name, following))
         self.phases = dict(phases)
         self._problems = list(self.phases.values())
         self.design = _shared(self.phases)
@@ -91,7 +94,11 @@ class Phases:
             )
             for before, name in pairwise(names)
         ]
-        self._across = _Together(self.phases, across or {}, cost)
+        cycle = None
+        if cyclic:
+            first, last = self._problems[0], self._problems[-1]
+            cycle = Linkage(names[0], last, first, dict((links or {}).get(names[0], {})), follow=True)
+        self._across = _Together(self.phases, across or {}, cost, cycle)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self.phases)}>"
@@ -200,7 +207,11 @@ class _Together:
     """Conditions and a cost across phases: of which numbers they are functions, and these as what is carried."""
 
     def __init__(
-        self, phases: Mapping[str, Problem], across: Mapping[str, tuple[Across, float, float]], cost: Any
+        self,
+        phases: Mapping[str, Problem],
+        across: Mapping[str, tuple[Across, float, float]],
+        cost: Any,
+        cycle: Linkage | None = None,
     ) -> None:
         if not isinstance(across, Mapping):
             raise ArgumentError(f"Phases: across is {across!r}, expected (function, lower, upper) by name")
@@ -208,6 +219,7 @@ class _Together:
             raise ArgumentError(f"Phases: cost is {cost!r}, expected a function of the phases' ends")
         self._names, self._problems = list(phases), list(phases.values())
         self.rows = [path_row(name, given, "across") for name, given in across.items()]
+        self.rows += _returning(cycle, self._names[0], self._names[-1]) if cycle is not None else []
         self._symbols: list[dict[str, ca.SX]] = []
         views: dict[str, PhaseEnds] = {}
         for name, problem in phases.items():
@@ -273,6 +285,25 @@ class _Together:
 
         rows = [(row, _pick(values, k)) for k, row in enumerate(self.rows)]
         return Final(rows, _pick(values, len(rows)) if self._has_cost else None)
+
+
+def _returning(cycle: Linkage, first: str, last: str) -> list[Row]:
+    """The conditions of a cycle: the first phase begins where the last one leads."""
+    found = []
+    for entry, link in zip(cycle.entries, cycle.values, strict=True):
+        if link is None:
+            continue
+        if not entry.adds:
+            raise UnsupportedError(
+                f"Phases: cyclic: the coordinates of {entry.key!r} do not add; leave it out by a link to None, and state "
+                "what is to return as conditions `across` phases"
+            )
+
+        def value(s: Any, link: Link = link, at: slice = entry.at) -> ca.SX:
+            return link(s[last].end) - same(at)(s[first].start)
+
+        found.append(Row(f"{first}: {entry.key} again", value, 0.0, 0.0))
+    return found
 
 
 class _Views(dict[str, PhaseEnds]):

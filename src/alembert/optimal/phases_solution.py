@@ -108,9 +108,11 @@ class PhasesSolution:
         problem = own.problem
         if problem.design:
             problem = problem.with_design(own_outcome.iterate.x[0, own.chosen])
-        return Solution(
+        found = Solution(
             problem, own, own_outcome, self.solver, own.scheme.name, self.hessian, is_judged=False
         )
+        found.cost_size = abs(self.cost)
+        return found
 
     def __getitem__(self, name: str) -> PhaseMotion:
         if name not in self._motions:

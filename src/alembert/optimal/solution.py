@@ -59,6 +59,17 @@ class Solution:
     meshes: tuple[MeshRound, ...] = ()
     """those that were tried, where the mesh was refined"""
 
+    cost_size = 0.0
+    """what errors of the cost are seen against, where this is a part of more: that of all phases"""
+
+    def row_unit(self, name: str) -> float:
+        """Of a bound along the way, as the solver has it; 0 where it has none."""
+        outcome = getattr(self, "_outcome", None)
+        if outcome is None:
+            return 0.0
+        known = (k for k, label in enumerate(self.stages.path_names) if label.partition(" (")[0] == name)
+        return float(outcome.units.d[k]) if (k := next(known, None)) is not None else 0.0
+
     def remark(self, text: str) -> None:
         """Add to the message."""
         self._message = f"{self._message}; {text}"

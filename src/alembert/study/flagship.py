@@ -7,7 +7,7 @@ low orbit and point again without shaking its panels. `fly(folder)` does, one af
 2. its modes, and what more modes of the panels would change;
 3. linear models for all values of the panels' stiffness and the antenna's mass, as one transformation;
 4. a sampled attitude controller, and a proof that it holds for these values (`al.certify`);
-5. the turn: spin up, coast with the motors off, stop, with the least effort and still panels at the end (DMOC in phases);
+5. the turn: spin up, coast with the motors off, stop, with the least effort and still panels at the end (three phases);
 6. the flight: gravity of the Earth with its gradient, drag, a noisy gyro, the motors' limits;
 7. the same with the parameters that mu found worst, and a thousand times with random ones;
 8. the balances of energy and momentum, which use none of the above.
@@ -125,7 +125,7 @@ class Turn:
 
 
 def plan() -> Turn:
-    """The turn with the least effort, its motor off in the middle, the panels still at the end: three phases of DMOC."""
+    """The turn with the least effort, its motor off in the middle, the panels still at the end: in three phases."""
     model = vehicle(1, rolls_only=True)
     rest = {"q": {"roll": TURN, "left": 0.0, "right": 0.0}, "v": 0}
 
@@ -137,7 +137,7 @@ def plan() -> Turn:
         "coast": phase(limits={"tau": {"roll": (0.0, 0.0)}}),
         "stop": phase(end=rest),
     }
-    solution = optimal.Phases(parts).solve(NODES, progress=False)
+    solution = optimal.Phases(parts).solve(NODES, transcription="hermite-simpson", progress=False)
     if not solution.success:
         raise NumericalError(f"flagship: the turn was not found: {solution.message}")
     found = [solution[name] for name in parts]
@@ -452,7 +452,7 @@ def _page(found: _Found) -> str:
         _sentence(
             f"Planned on a satellite that only rolls and has one mode in each panel: spin up, coast with the motor off, "
             f"stop, {PHASE:g} s each, with the least effort and the panels still at the end "
-            f"({found.turns['planned'].iterations} iterations of DMOC in three phases). Flown in the whole model, with two "
+            f"({found.turns['planned'].iterations} iterations, in three phases). Flown in the whole model, with two "
             "modes."
         ),
         _plot("torque on the hub [N m]", [Line(name, x.time, x.torque) for name, x in found.turns.items()]),
