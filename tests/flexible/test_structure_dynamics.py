@@ -88,6 +88,27 @@ def test_a_campbell_diagram(tmp_path):
     assert fl.campbell(soft, "shaft", [0.0, 3.0, 4.0]).unstable_from == 4.0  # past 3.516 rad/s
 
 
+def test_modes_are_followed_through_a_crossing():
+    """Flap of a blade that is soft out of the plane grows past its lag: flap^2 = lag^2 + rate^2 of the softer one, and more."""
+    builder = al.ModelBuilder("blade", gravity=(0, 0, 0))
+    hub = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+    builder.body("hub", hub, joint=al.Revolute((0, 0, 1)), joint_name="shaft")
+    blade = fl.beam(1.0, 1.0, EI_y=1.0, EI_z=4.0, bending_y=2, bending_z=2)
+    builder.body("blade", blade, joint=al.Fixed(), parent="hub")
+    model = builder.build()
+    rates = np.linspace(0.0, 12.0, 7)
+    found, sorted_ = (fl.campbell(model, "shaft", rates, tracked=x) for x in (True, False))
+    flap = [model.speed_names.index(f"blade.bending_z_{k}") for k in (1, 2)]
+    assert np.abs(found.shapes[:, 0, flap]).max(axis=1) == pytest.approx(1.0)  # one mode all the way
+    lag = np.delete(np.arange(model.nv), flap)
+    assert np.abs(found.shapes[:, 0, lag]).max() < 1e-9
+    assert found.resemblance.min() > 0.99
+    assert found.frequencies[-1, 0] > found.frequencies[-1, 1] + 4
+    assert (np.diff(sorted_.frequencies, axis=1) > 0).all()
+    np.testing.assert_allclose(np.sort(found.frequencies, axis=1), sorted_.frequencies, atol=1e-9)
+    assert sorted_.resemblance.min() < 1e-9
+
+
 def test_bad_campbell_diagrams_are_refused():
     model = hub(1)
     free = al.ModelBuilder("free", gravity=(0, 0, 0)).body(

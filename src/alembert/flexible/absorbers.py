@@ -153,5 +153,5 @@ def stability_map(
         for j, g2 in enumerate(grids[1]):
             row = np.array([[g1, g2]])
             D, K = (A - b @ row @ C[rows] for A, C in ((system.D, system.C_v), (system.K, system.C_q)))
-            growth[i, j] = pairs(system.M, D, K).real.max()
+            growth[i, j] = pairs(system.M, D, K)[0].real.max()
     return StabilityMap((grids[0], grids[1]), growth, (outputs[0], outputs[1]))

@@ -5,7 +5,12 @@ rate, is
 
     M e'' + C e' + K e = 0,    C = d tau/dv, K = d tau/dq of inverse dynamics                                  (1)
 
-with gyroscopic, centrifugal and motion-induced terms in C and K.
+with gyroscopic, centrifugal and motion-induced terms in C and K. From one rate to the next a mode is the one whose shape
+it resembles most, by the assignment with the largest sum of
+
+    MAC(a, b) = |a* M b|^2 / (a* M a  b* M b)                                                                  (2)
+
+so that lines cross where modes do.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from alembert import arguments
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -31,10 +37,17 @@ _GROWS = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Campbell:
-    """`poles` (rates x modes): of each pair the one above the real axis, by frequency; real pairs by their growth."""
+    """`poles` (rates x modes): of each pair the one above the real axis; real pairs by their growth.
+
+    Columns are modes, followed through crossings, by frequency at the first rate (by frequency at each, if not tracked).
+    """
 
     rates: Array
     poles: Array
+    shapes: Array
+    """rates x modes x speeds: the complex shapes, with the largest entry 1; zero at the joint that turns"""
+    resemblance: Array
+    """rates x modes: MAC of each shape with that at the rate before, 1 at the first; low where modes veer"""
 
     @property
     def frequencies(self) -> Array:
@@ -75,8 +88,14 @@ class Campbell:
         return figure
 
 
-def campbell(model: Model, joint: str, rates: Any, *, modes: int | None = None) -> Campbell:
-    """Poles of the model while `joint` (one that turns) has each of the rates, rad/s; the lowest `modes` of them."""
+def campbell(
+    model: Model, joint: str, rates: Any, *, modes: int | None = None, tracked: bool = True
+) -> Campbell:
+    """Poles of the model while `joint` (one that turns) has each of the rates, rad/s; the lowest `modes` of them.
+
+    Modes are followed by their shapes from rate to rate, through crossings; with `tracked` false they are in the order of
+    their frequencies at each rate.
+    """
     if model.loops or model.couplings:
         raise UnsupportedError("campbell: models with loops or couplings are not taken; open the loops")
     at = model.v_slice(joint)
@@ -92,27 +111,53 @@ def campbell(model: Model, joint: str, rates: Any, *, modes: int | None = None) 
     if not free.any():
         raise ArgumentError("campbell: nothing but the joint moves")
     found, q = [], model.neutral()
+    last: Array | None = None
     for rate in speeds:
         v = np.zeros(model.nv)
         v[at] = rate
         q = _settled(model, q, v, free, float(rate))
         d = model.inverse_dynamics_derivatives(q, v, np.zeros(model.nv))
         M, C, K = (np.asarray(x)[np.ix_(free, free)] for x in (model.mass_matrix(q), d.dv, d.dq))
-        found.append(pairs(M, C, K))
-    count = len(found[0]) if modes is None else min(modes, len(found[0]))
-    return Campbell(speeds, np.array(found)[:, :count])
+        poles, shapes = pairs(M, C, K)
+        mac = np.ones(len(poles))
+        if last is not None:
+            alike = _resemblance(last, shapes, M)
+            order = linear_sum_assignment(alike, maximize=True)[1] if tracked else np.arange(len(poles))
+            poles, shapes, mac = poles[order], shapes[:, order], alike[np.arange(len(poles)), order]
+        last = shapes
+        whole = np.zeros((len(poles), model.nv), dtype=complex)
+        whole[:, free] = shapes.T
+        found.append((poles, whole, mac))
+    count = len(found[0][0]) if modes is None else min(modes, len(found[0][0]))
+    kept = (np.array([each[k][:count] for each in found]) for k in range(3))
+    return Campbell(speeds, *kept)
 
 
-def pairs(M: Array, C: Array, K: Array) -> Array:
-    """Poles of (1), one of each pair, by frequency; a real pair counts as one of frequency zero, by its larger root."""
+def _resemblance(before: Array, now: Array, M: Array) -> Array:
+    """(2), of all shapes before (rows) and now (columns)."""
+    products = np.abs(before.conj().T @ M @ now) ** 2
+    sizes = [np.einsum("ik,ij,jk->k", x.conj(), M, x).real for x in (before, now)]
+    return products / np.outer(*sizes)
+
+
+def pairs(M: Array, C: Array, K: Array) -> tuple[Array, Array]:
+    """Poles of (1), one of each pair, by frequency, and their shapes by columns.
+
+    A real pair counts as one of frequency zero, by its larger root.
+    """
     n = len(M)
     X = np.linalg.solve(M, np.hstack([K, C]))
-    poles = np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-X]]))
+    poles, vectors = np.linalg.eig(np.block([[np.zeros((n, n)), np.eye(n)], [-X]]))
     real = np.abs(poles.imag) < 1e-9 * np.abs(poles).max()
-    above = poles[~real & (poles.imag > 0)]
-    lone = np.sort(poles[real].real)[::-1][: n - len(above)]
-    found = np.concatenate([lone.astype(complex), above])
-    return found[np.lexsort((-found.real, found.imag))]
+    above = np.flatnonzero(~real & (poles.imag > 0))
+    lone = np.flatnonzero(real)
+    lone = lone[np.argsort(-poles[lone].real, kind="stable")][: n - len(above)]
+    kept = np.concatenate([lone, above])
+    found = np.where(real[kept], poles[kept].real, poles[kept])
+    order = np.lexsort((-found.real, found.imag))
+    shapes = vectors[:n, kept[order]]
+    largest = shapes[np.argmax(np.abs(shapes), axis=0), np.arange(shapes.shape[1])]
+    return found[order], shapes / largest
 
 
 def _settled(model: Model, q: Array, v: Array, free: Array, rate: float) -> Array:

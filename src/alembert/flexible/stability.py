@@ -76,4 +76,4 @@ def _poles(system: Any, p: float) -> Array:
         raise ArgumentError(
             f"stability_boundary: system({p:g}) is {type(s).__name__}, expected a SecondOrder"
         )
-    return pairs(s.M, s.D, s.K)
+    return pairs(s.M, s.D, s.K)[0]
