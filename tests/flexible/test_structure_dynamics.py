@@ -89,7 +89,7 @@ def test_a_campbell_diagram(tmp_path):
 
 
 def test_modes_are_followed_through_a_crossing():
-    """Flap of a blade that is soft out of the plane grows past its lag: flap^2 = lag^2 + rate^2 of the softer one, and more."""
+    """Flap of a blade that is soft out of the plane grows past its lag."""
     builder = al.ModelBuilder("blade", gravity=(0, 0, 0))
     hub = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
     builder.body("hub", hub, joint=al.Revolute((0, 0, 1)), joint_name="shaft")
