@@ -146,7 +146,8 @@ def _tree_terms(
     model: Model, pattern: Pattern, given: Mapping[str, ca.SX], parameters: ca.SX, held: Held = ()
 ) -> list[ca.SX]:
     """The factor of M, and tau - bias; or those of (7)."""
-    motion = {name: x for name, x in given.items() if name in ("q", "v", "a", "wrench")}
+    names = ("q", "v", "a", "wrench") if held else ("q", "v", "wrench")
+    motion = {name: x for name, x in given.items() if name in names}
     bias = expressions(INVERSE_DYNAMICS, model.compute.tree, motion, parameters)["tau"]
     M = expressions(MASS_MATRIX, model.compute.tree, {"q": given["q"]}, parameters)["matrix"]
     return [pattern.factor(moving_mass(M, held)), moving(given["tau"] - bias, held)]
