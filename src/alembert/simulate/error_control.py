@@ -16,11 +16,11 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
 from alembert.simulate.actuators import Lags, Ramp
-from alembert.simulate.adaptive import Birth, Flow
+from alembert.simulate.adaptive import Birth, DenseStep, Flow
 from alembert.simulate.events import Topology
 from alembert.simulate.inputs import Settings
 from alembert.simulate.jumps import Jumps
-from alembert.simulate.pace import Progress, check_pace, check_records
+from alembert.simulate.pace import Pace, Progress, check_records
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
@@ -160,6 +160,7 @@ class AdaptiveRun:
         self.origin = float(settings.first_start)
         self.counters = adaptive.Counters()
         self.jumps = Jumps(float(settings.duration))
+        self.pace = Pace(name)
         self.t, self.n = 0.0, 0
         self.before = np.zeros(system.model.nv)
         """what drives without a lag, but with a limited rate, give at present"""
@@ -196,10 +197,17 @@ class AdaptiveRun:
             self.system.feedback.until = np.inf
         self.jumps.tell(self.name, self.counters.steps)
 
-    def _tell(self, t: float) -> None:
+    def _tell(self, piece: DenseStep) -> None:
         start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
-        self.progress.at((t - start) / (end - start))
-        check_pace(self.name, self.counters.steps, t - start, end - start)
+        passed = piece.end - start
+        self.progress.at(passed / (end - start))
+
+        def fastest() -> str:
+            v, space = piece.at(piece.end)[1], self.system.model.space
+            k = int(np.argmax(np.abs(v)))
+            return f"{self.system.model.speed_names[k]!r} moves at {v[k]:.3g} {space.speed_units[k]}"
+
+        self.pace.check(self.counters.steps, passed, end - start, fastest)
 
     def _span(self, end: float) -> None:
         """To the next instant at which something jumps, or to `end`."""
@@ -309,7 +317,7 @@ class AdaptiveRun:
                         self._born(birth, len(self.keeper.time) - 1)
                     return
             self.keeper.upto(piece.end, piece)
-            self._tell(piece.end)
+            self._tell(piece)
         self.t, self.z = end, piece.memory(end)
         self.q, self.v = self.system.settled(end, *piece.at(end))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -16,8 +16,8 @@ COUNTED = 2**53
 """steps; their number is kept as a double"""
 TRIED = 10_000
 """steps with error control before the pace is judged"""
-PATIENCE = 1e12
-"""steps with error control that may be left then: some months"""
+PATIENCE = 1e9
+"""steps with error control that may be left then: a week or more"""
 AT_A_TIME = 200_000
 """steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
 
@@ -42,13 +42,27 @@ def check_records(who: str, duration: float, interval: float, numbers: int, *, h
         )
 
 
-def check_pace(name: str, steps: int, passed: float, duration: float) -> None:
-    """Of error control: `steps` were made for the time `passed`."""
-    if steps and steps % TRIED == 0 and passed * PATIENCE < duration * steps:
-        raise NumericalError(
-            f"simulate: {name} made {steps} steps for the first {passed:.3g} s of {duration:g} s: at this pace it never "
-            "ends; give a shorter duration, a larger tolerance, or, if the motion is stiff, integrator='radau'"
-        )
+class Pace:
+    """Of error control: refuse to go on where the last `TRIED` steps say that the run never ends.
+
+    A motion that grows without bound takes ever shorter steps.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who, self._last = who, (0, 0.0)
+
+    def check(self, steps: int, passed: float, duration: float, fastest: Callable[[], str]) -> None:
+        """`steps` were made for the time `passed`; `fastest` says what moves fastest."""
+        before, then = self._last
+        if steps - before < TRIED:
+            return
+        self._last = (steps, passed)
+        if (passed - then) * PATIENCE < (duration - passed) * (steps - before):
+            raise NumericalError(
+                f"simulate: {self._who} made the last {steps - before} of {steps} steps for {passed - then:.3g} s, at "
+                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, a larger "
+                "tolerance, or, if the motion is stiff, integrator='radau'"
+            )
 
 
 def steps_at_a_time(batch: Sequence[int]) -> int:

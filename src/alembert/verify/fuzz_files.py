@@ -1,4 +1,5 @@
 """Fuzzing of files: models, results and checkpoints are damaged at random; every reader must load them or say what is wrong.
+Entries of the cache of machine code are damaged as well: none of them may be taken but as it was written.
 
 An *attack* writes a damaged file from a seed and reads it. Anything but success or an error of Alembert that names the file
 is a finding, and so is a reading that takes longer than `PATIENCE`.
@@ -6,17 +7,20 @@ is a finding, and so is a reading that takes longer than `PATIENCE`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from alembert import library
+from alembert.engine import cache
 from alembert.errors import AlembertError, AlembertWarning
 from alembert.model.io import load
 from alembert.model.io.native import dumps
@@ -103,7 +107,27 @@ def _originals() -> dict[str, bytes]:
         _ensemble(folder)
         (block,) = Path(folder).glob("block-*.npz")
         found[".npz"] = block.read_bytes()
+    with _cache() as folder:
+        if cache.store(_ENTRY, _PROPERTIES, _CODE):
+            found[cache.KERNEL] = (folder / f"{_ENTRY}{cache.KERNEL}").read_bytes()
     return found
+
+
+_ENTRY, _PROPERTIES, _CODE = "e" * 64, {"lanes": 1, "names": ["f"]}, bytes(range(256)) * 4
+
+
+@contextlib.contextmanager
+def _cache() -> Iterator[Path]:
+    """A cache of machine code in an empty folder."""
+    before = os.environ.get("ALEMBERT_CACHE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ALEMBERT_CACHE"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            os.environ.pop("ALEMBERT_CACHE")
+            if before is not None:
+                os.environ["ALEMBERT_CACHE"] = before
 
 
 def _ensemble(folder: str) -> Any:
@@ -160,6 +184,18 @@ def read_checkpoint(path: Path) -> Any:
     return checkpoint.read(path, range(MEMBERS), 2, 2)
 
 
+def read_entry(path: Path) -> Any:
+    """An entry of the cache, under the name of the one that it was made of."""
+    with _cache() as folder:
+        place = folder / f"{_ENTRY}{cache.KERNEL}"
+        place.write_bytes(path.read_bytes())
+        place.chmod(0o600)
+        found = cache.load(_ENTRY)
+    if found is not None and found != (_PROPERTIES, _CODE):
+        raise AssertionError("damaged machine code was taken for whole")
+    return found
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     ".toml": read_model,
     ".yaml": read_model,
@@ -167,6 +203,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".xml": read_model,
     ".nc": read_result,
     ".npz": read_checkpoint,
+    cache.KERNEL: read_entry,
 }
 
 
