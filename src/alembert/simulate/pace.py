@@ -60,8 +60,8 @@ class Pace:
         if (passed - then) * PATIENCE < (duration - passed) * (steps - before):
             raise NumericalError(
                 f"simulate: {self._who} made the last {steps - before} of {steps} steps for {passed - then:.3g} s, at "
-                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, a larger "
-                "tolerance, or, if the motion is stiff, integrator='radau'"
+                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, a "
+                "larger tolerance, or, if the motion is stiff, integrator='radau'"
             )
 
 
