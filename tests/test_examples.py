@@ -37,6 +37,30 @@ def test_first_example_leaves_one_page(tmp_path):
     assert "src=" not in text
 
 
+NOTEBOOK = Path(__file__).parents[1] / "examples" / "first_hour.ipynb"
+
+
+def test_the_notebook_runs_and_shows_everything(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    book = nbformat.read(NOTEBOOK, 4)
+    nbformat.validate(book)
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs for cell in cells)  # results are not kept in the repository
+    nbclient.NotebookClient(
+        book, timeout=LIMIT, resources={"metadata": {"path": str(tmp_path)}}, kernel_name="python3"
+    ).execute()
+    for cell in cells:  # the last line of each, once, as HTML; nothing else is written
+        (shown,) = cell.outputs
+        assert shown.output_type == "execute_result"
+        assert len(shown.data["text/html"]) > 500, cell.source
+    titles = "".join(cell.outputs[0].data["text/html"] for cell in cells)
+    assert titles.count("<iframe srcdoc=") == 2  # pages that move
+    assert titles.count("data:image/png;base64,") == 4  # two runs, a solution, an ensemble
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_there_are_examples():
     assert EXAMPLES
     assert {*NEEDS, *ELSEWHERE} <= {path.stem for path in EXAMPLES}

@@ -36,6 +36,37 @@ def test_models_and_results_are_shown_and_escaped(model, run):
     assert "data:image/png;base64," in run._repr_html_()
 
 
+def test_other_results_are_shown_and_escaped(model, run):
+    pytest.importorskip("matplotlib")
+    many = al.ensemble(model, {"q0": [[0.1], [0.2]]}, duration=0.1, step=0.01)
+    measured = {"time": run.time, "q": run.q[:, 0] + 0.01}
+    compared = al.compare(measured, measured)
+    system = al.control.StateSpace(
+        [[0.0, 1.0], [-4.0, -0.2]], [[0.0], [1.0]], [[1.0, 0.0]], input_names=[HOSTILE]
+    )
+    for thing in (many, system, compared):
+        text = thing._repr_html_()
+        assert "<img src=x" not in text
+        assert "&lt;img src=x" in text or thing is not system
+    assert "Comparison of 1 signal<" in compared._repr_html_()
+    assert "data:image/png;base64," in compared._repr_html_()
+    assert "2 members, 0 failed" in many._repr_html_()
+    assert "data:image/png;base64," in many._repr_html_()
+    many.failures[1] = HOSTILE
+    assert "member 1: &lt;img" in many._repr_html_()
+    text = system._repr_html_()
+    assert "<td" in text
+    assert ">0.05</td>" in text  # its damping ratio
+    assert ">0.05</td>" in system.sampled(0.1)._repr_html_()
+
+
+def test_texts_are_texts_in_a_kernel(run, monkeypatch):
+    """Where rich believes to be in a notebook, `str` must not display anything itself."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    modes = al.linearize(run.model, [0.0]).modes()
+    assert "frequency" in modes._repr_html_()
+
+
 def test_without_matplotlib_the_run_is_shown_without_a_plot(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = run._repr_html_()

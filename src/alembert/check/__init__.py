@@ -107,7 +107,7 @@ class DerivativeCheck:
         return table
 
     def __str__(self) -> str:
-        console = Console(file=StringIO(), width=110, color_system=None)
+        console = Console(file=StringIO(), width=110, color_system=None, force_jupyter=False)
         console.print(self)
         return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
 

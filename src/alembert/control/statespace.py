@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from alembert.control.responses import FrequencyResponse, TimeResponse
 
 Array = np.ndarray
+_POLES_SHOWN = 24  # in notebooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,6 +393,25 @@ class StateSpace:
         from alembert.control.plots import plot
 
         return plot(self, kind, **options)
+
+    def _repr_html_(self) -> str:
+        """In notebooks: inputs, outputs, and the poles, slowest first."""
+        from alembert.view.notebook import result_html, table
+
+        poles = self.poles()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.log(poles.astype(complex)) / self.dt if self.dt else poles.astype(complex)
+            frequency = np.abs(s)
+            damping = -s.real / frequency
+        rows = [
+            [f"{poles[k]:.5g}", *(f"{x[k]:.5g}" if np.isfinite(x[k]) else "" for x in (frequency, damping))]
+            for k in np.argsort(frequency)[:_POLES_SHOWN]
+        ]
+        lines = [f"inputs: {', '.join(self.input_names)}", f"outputs: {', '.join(self.output_names)}"]
+        if self.order > _POLES_SHOWN:
+            lines.append(f"{self.order} poles, of which the first {_POLES_SHOWN} are listed")
+        body = table(("pole", "frequency [rad/s]", "damping ratio"), rows) if rows else ""
+        return result_html(repr(self)[1:-1], lines, body=body)
 
     def __repr__(self) -> str:
         counts = [

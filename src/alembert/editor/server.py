@@ -96,6 +96,13 @@ class Editor:
         name = self.document.path.name if self.document.path else "a new model"
         return f"<Editor of {name} {'stopped' if self._stopped.is_set() else f'at {self.url}'}>"
 
+    def _repr_html_(self) -> str:
+        if self._stopped.is_set():
+            return "<p>This editor has stopped.</p>"
+        return (
+            f'<p><a href="{self.url}" target="_blank" rel="noopener">{html.escape(repr(self)[1:-1])}</a></p>'
+        )
+
     # --- actions --------------------------------------------------------------------------------------------
 
     def act(self, action: Mapping[str, Any]) -> dict[str, Any]:

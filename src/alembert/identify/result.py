@@ -170,7 +170,7 @@ class Identification:
         return table
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=110, color_system=None)
+        console = Console(file=io.StringIO(), width=110, color_system=None, force_jupyter=False)
         console.print(self.table(), self.base_table(), self.effort_table(), sep="\n")
         text = console.file.getvalue()  # type: ignore[attr-defined]
         return f"{text}{len(self.data)} samples; {self.excitation}"

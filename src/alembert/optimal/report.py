@@ -10,6 +10,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
+from alembert.view.figures import new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,14 +143,9 @@ def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:
 
 def plot(solution: Solution, path: str | Path | None = None) -> Figure:
     """States and controls over time, with limits (needs the extra `view`)."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ArgumentError('solution.plot needs matplotlib: pip install "alembert[view]"') from None
     shown = panels(solution)
-    figure, axes = plt.subplots(
-        len(shown), 1, sharex=True, figsize=(7, 0.6 + 2.0 * len(shown)), squeeze=False, layout="constrained"
-    )
+    figure = new_figure("solution.plot", 7, 0.6 + 2.0 * len(shown))
+    axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
     styles = ["-", "--", ":", "-."]
     for ax, panel in zip(axes[:, 0], shown, strict=True):
         for k, (name, x) in enumerate(panel.lines.items()):
@@ -165,10 +161,7 @@ def plot(solution: Solution, path: str | Path | None = None) -> Figure:
         f"cost {solution.cost:.6g}, {solution.duration:.4g} s, {solution.steps} steps of {solution.transcription}",
         fontsize=9,
     )
-    if path is not None:
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
-    return figure
+    return save(figure, path)
 
 
 def convergence(solution: Solution) -> Figure:

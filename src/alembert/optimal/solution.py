@@ -375,6 +375,12 @@ class Solution:
             f"{self.steps} steps of {self.transcription}, {self.iterations} iterations of {self.solver}>"
         )
 
+    def _repr_html_(self) -> str:
+        """In notebooks: the report, and states and controls over time."""
+        from alembert.view.notebook import result_html
+
+        return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
+
     def summary(self) -> str:
         """A short report."""
         lines = [

@@ -88,6 +88,24 @@ class Comparison:
         """The one with the poorest fit."""
         return min(self.signals, key=lambda signal: signal.fit)
 
+    def _repr_html_(self) -> str:
+        """In notebooks: the table, and measured and computed over time."""
+        from alembert.view.notebook import result_html, table
+
+        columns = ("signal", "rms", "largest", "at [s]", "fit", "late [s]")
+        rows = [
+            (
+                f"{s.name} [{s.unit}]" if s.unit else s.name,
+                *(f"{x:.3g}" for x in (s.rms, *s.largest, s.fit, s.delay)),
+            )
+            for s in self.signals
+        ]
+        return result_html(
+            f"Comparison of {len(rows)} {'signal' if len(rows) == 1 else 'signals'}",
+            plot=self.plot,
+            body=table(columns, rows),
+        )
+
     def __str__(self) -> str:
         lines = ["signal                        rms        largest  at [s]     fit   late [s]"]
         for s in self.signals:

@@ -307,6 +307,8 @@ class Showing:
 
     def _repr_html_(self: Run) -> str:
         """In notebooks: what it is, how well it kept energy and momentum, and a plot."""
-        from alembert.view.notebook import run_html
+        from alembert.view.notebook import result_html
 
-        return run_html(self)
+        return result_html(
+            repr(self)[1:-1], str(self.report).splitlines(), self.plot if self.model.nv else None
+        )

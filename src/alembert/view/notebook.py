@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,16 +53,17 @@ def picture(figure: Figure) -> str:
     return f'<img alt="plot" style="max-width: 100%" src="data:image/png;base64,{data}">'
 
 
-def run_html(run: Any) -> str:
-    """A run: what it is, its report, and its plot where matplotlib is installed."""
+def result_html(
+    title: str, lines: Sequence[str] = (), plot: Callable[[], Figure] | None = None, *, body: str = ""
+) -> str:
+    """A result: what it is, its report in lines, a `body` of HTML, and its plot where matplotlib is installed."""
     from alembert.errors import UnsupportedError
 
-    parts = [f"<p><b>{html.escape(repr(run)[1:-1])}</b></p>"]
-    lines = str(run.report).splitlines()
-    parts.append("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>")
-    try:
-        if run.model.nv:
-            parts.append(picture(run.plot()))
-    except UnsupportedError:
-        pass
+    parts = [f"<p><b>{html.escape(title)}</b></p>"]
+    if lines:
+        parts.append("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>")
+    parts.append(body)
+    if plot is not None:
+        with contextlib.suppress(UnsupportedError, ModuleNotFoundError):  # no matplotlib
+            parts.append(picture(plot()))
     return "".join(parts)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 SAMPLES = 512
+_FAILURES_SHOWN = 5
 
 
 @dataclass
@@ -150,6 +151,15 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"<Ensemble of {self.model.name!r}: {self.members} members, {len(self.failures)} failed>"
+
+    def _repr_html_(self) -> str:
+        """In notebooks: what failed, and the bands that hold the members."""
+        from alembert.view.notebook import result_html
+
+        failed = [f"member {k}: {why}" for k, why in list(self.failures.items())[:_FAILURES_SHOWN]]
+        more = len(self.failures) - len(failed)
+        lines = [*failed, *([f"and {more} more"] if more > 0 else [])]
+        return result_html(repr(self)[1:-1], lines, self.plot if self.model.nv and len(self.good) else None)
 
     @property
     def q(self) -> Array:
