@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import alembert as al
 from alembert.cli import app
-from alembert.cli.demo import write
+from alembert.cli.demo import OTHERS, write
 from alembert.cli.scenes import SCENES
 from alembert.study.flagship import RANGES, fly
 
@@ -34,9 +34,23 @@ def test_one_of_three_booms_diverges():
     assert abs(tips["inconsistent"][-1]) > 3.0
 
 
+def test_the_arm_throws():
+    scene = SCENES["throw"]()
+    assert scene.series["speed of the hand [m/s]"]["hand"].max() > 10.0
+    assert all(len(line) == len(scene.time) for lines in scene.series.values() for line in lines.values())
+
+
+def test_a_page_to_play_with(tmp_path):
+    done = CliRunner().invoke(app, ["demo", "play", "--folder", str(tmp_path / "new")])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "new" / "play.html").read_text(encoding="utf-8")
+    assert "A chain to play with" in text
+    assert len(text) < 2e6
+
+
 def test_list():
     text = CliRunner().invoke(app, ["demo", "--list"]).stdout
-    assert all(name in text for name in SCENES)
+    assert all(name in text for name in (*SCENES, *OTHERS))
 
 
 def test_one_page_that_needs_nothing_else(tmp_path):

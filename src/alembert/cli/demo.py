@@ -10,7 +10,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
-from alembert.cli.scenes import SCENES, DemoScene
+from alembert.cli.scenes import SCENES, DemoScene, coloured
 from alembert.errors import ArgumentError, FileError
 from alembert.model.printing import unknown
 from alembert.study.parts import Grid
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from alembert.study.flagship import Story
 
 
-FLAGSHIP = "flagship"
+FLAGSHIP, PLAY = "flagship", "play"
+OTHERS = {
+    FLAGSHIP: "A flexible satellite, from a model file to a controller that is proven, flown and dispersed.",
+    PLAY: "A chain that is simulated in the browser: drag it, change gravity and damping.",
+}
+"""scenes with a page of their own"""
 
 
 def _complete_scene(incomplete: str) -> list[str]:
-    return [*SCENES, FLAGSHIP]
+    return [*SCENES, *OTHERS]
 
 
 @command(
@@ -61,16 +66,14 @@ def demo(
     """Solve some hard and beautiful problems, and write one page to look at them in a browser."""
     if list_:
         known = {name: (make.__doc__ or "").partition("\n")[0] for name, make in SCENES.items()}
-        known[FLAGSHIP] = (
-            "A flexible satellite, from a model file to a controller that is proven, flown and dispersed."
-        )
+        known |= OTHERS
         console.answer({"scenes": known}, as_json, Grid.of("scenes", ("name", ""), known.items(), left=2))
         return
-    asked = list(scene or [*SCENES, FLAGSHIP])
+    asked = list(scene or [*SCENES, *OTHERS])
     for name in asked:
-        if name not in (*SCENES, FLAGSHIP):
-            raise ArgumentError(unknown("demo: there is no scene", name, [*SCENES, FLAGSHIP]))
-    chosen = [name for name in asked if name != FLAGSHIP]
+        if name not in (*SCENES, *OTHERS):
+            raise ArgumentError(unknown("demo: there is no scene", name, [*SCENES, *OTHERS]))
+    chosen = [name for name in asked if name not in OTHERS]
     begin = perf_counter()
     made: dict[str, DemoScene] = {}
     data: dict[str, Any] = {}
@@ -84,13 +87,19 @@ def demo(
             rows = [*made[name].summary, ("computed in", f"{seconds:.1f} s, compiling included")]
             console.show(Grid.of(made[name].title, ("", ""), rows, left=2), "")
     pages = [write(list(made.values()), folder / "index.html")] if made else []
+    if PLAY in asked:
+        start = perf_counter()
+        with console.working("A page that simulates ..."):
+            pages.append(play(folder / "play.html"))
+        about = {"title": OTHERS[PLAY], "seconds": perf_counter() - start, "summary": {}}
+        data[PLAY] = about | {"page": str(pages[-1])}
     if FLAGSHIP in asked:
         flown = _fly(folder, members, as_json)
         pages.append(flown.path)
         told = {"title": flown.title, "seconds": sum(flown.seconds.values()), "summary": dict(flown.summary)}
         data[FLAGSHIP] = told | {"page": str(flown.path)}
     seconds = perf_counter() - begin
-    listed = " and ".join(str(path) for path in pages)
+    listed = ", ".join(str(path) for path in pages)
     text = f"Open in a browser: {listed}. ({seconds:.0f} s)"
     console.answer({"page": str(pages[0]), "seconds": seconds, "scenes": data}, as_json, text)
 
@@ -107,14 +116,28 @@ def _fly(folder: Path, members: int, as_json: bool) -> Story:
     return story
 
 
+def play(path: Path) -> Path:
+    """A page that simulates a chain of 12 links in the browser, 1000 steps a second."""
+    from alembert import library
+    from alembert.deploy import live_page
+
+    _make(path.parent)
+    chain = coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
+    return live_page(chain, path, title="A chain to play with")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+
+
 def write(scenes: list[DemoScene], path: Path) -> Path:
     """One page with a tab for each scene."""
     from alembert.view import Animation, write_page
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{path.parent}: cannot be made: {error.strerror or error}") from None
+    _make(path.parent)
     motions = [
         Animation(
             scene.model,

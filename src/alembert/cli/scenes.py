@@ -138,7 +138,7 @@ def whip() -> DemoScene:
     from alembert import library
     from alembert.simulate import simulate
 
-    model = _coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
+    model = coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
     run = simulate(
         model,
         np.zeros(12),
@@ -164,6 +164,42 @@ def whip() -> DemoScene:
         "Let go from the horizontal, it cracks like a whip, and soon moves chaotically. Nothing damps it, and the "
         "integrator adds nothing: the total energy stays a flat line.",
         {"trails": ["tip"]},
+    )
+
+
+def throw() -> DemoScene:
+    """An arm throws a ball as fast as its muscles let it, in a time that is found."""
+    from alembert.optimal import examples
+
+    solution = examples.pitcher().solve(progress=False)
+    model = solution.problem.model
+    if not solution.success:
+        raise NumericalError(f"demo: the solver did not succeed: {solution.message}")
+    speed = np.linalg.norm(
+        np.gradient(model.frame_pose(solution.q, "hand").translation, solution.time, axis=0), axis=-1
+    )
+    impulses = np.diff(solution.time) * solution.efforts[:, 0]
+    lost = float(np.abs(np.diff(solution.momenta[:, 0]) - impulses).max())
+    return DemoScene(
+        "An arm throws a ball",
+        model,
+        solution.time,
+        solution.q,
+        {
+            "speed of the hand [m/s]": {"hand": speed},
+            "torques [N m]": _named(solution.problem.plant.controls, _held(solution.controls)),
+        },
+        [
+            (
+                "found",
+                f"{solution.iterations} iterations, {solution.steps} steps, {solution.duration:.3f} s in all",
+            ),
+            ("hand", f"up to {speed.max():.0f} m/s"),
+            ("momentum", f"changes about the vertical by the torso's torque alone, to {lost:.0e} N m s"),
+        ],
+        "Torso, shoulder and elbow with the strength of a grown man, from rest; the way and its time are found together by "
+        "discrete mechanics (DMOC), which keeps the balance of momentum in every step. Play it slowly.",
+        {"efforts": _held(solution.efforts), "trails": ["hand"]},
     )
 
 
@@ -256,7 +292,7 @@ def spin_up() -> DemoScene:
     )
 
 
-def _coloured(chain: Model) -> Model:
+def coloured(chain: Model) -> Model:
     """Thicker, and from blue to orange along the chain."""
     from alembert.model import Capsule
 
@@ -320,6 +356,7 @@ SCENES: dict[str, Callable[[], DemoScene]] = {
     "acrobot": acrobot,
     "satellite": satellite,
     "spin_up": spin_up,
+    "throw": throw,
     "whip": whip,
     "linkage": linkage,
 }
