@@ -52,7 +52,7 @@ KINDS = (
 WRENCH = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
 States = Sequence[tuple[str, str, str]]
 """(controller, state, unit) of the states of a run's controllers"""
-OF_FRAMES = ("position", "orientation", "velocity", "angular_velocity", "acceleration")
+OF_FRAMES = ("position", "orientation", "velocity", "angular_velocity", "acceleration", "specific_force")
 OF_SENSORS = {"point": ("position",), "frame": ("position", "orientation"), "gyro": ("angular_velocity",)}
 WHOLE: dict[str, tuple[tuple[str, ...], str]] = {
     "energy": ((), "J"),

@@ -51,6 +51,13 @@ from alembert.spacecraft.laws import sliding_mode as sliding_mode
 from alembert.spacecraft.laws import wheel_momentum as wheel_momentum
 from alembert.spacecraft.laws import wheel_torques as wheel_torques
 from alembert.spacecraft.magnetic import MagneticField as MagneticField
+from alembert.spacecraft.microgravity import MicrogravityLevel as MicrogravityLevel
+from alembert.spacecraft.microgravity import microgravity as microgravity
+from alembert.spacecraft.operations import DeployableRim as DeployableRim
+from alembert.spacecraft.operations import deployable_rim as deployable_rim
+from alembert.spacecraft.operations import rest_to_rest as rest_to_rest
+from alembert.spacecraft.operations import tether as tether
+from alembert.spacecraft.operations import transporter as transporter
 from alembert.spacecraft.orbits import Cowell as Cowell
 from alembert.spacecraft.orbits import Encke as Encke
 from alembert.spacecraft.orbits import Orbit as Orbit

@@ -31,7 +31,8 @@ _THIN = 0.51
 """moment of inertia across the axis of a wheel over that about it; 0.5 is a disc without thickness"""
 
 
-def _positive(who: str, **values: float) -> None:
+def positive(who: str, **values: float) -> None:
+    """Refuse values that are not."""
     for name, value in values.items():
         if not value > 0:
             raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive number")
@@ -41,7 +42,7 @@ def _limit(value: float) -> tuple[float, ...]:
     return (value,) if math.isfinite(value) else ()
 
 
-def _axes(axis: Any, who: str) -> Array:
+def axes_about(axis: Any, who: str) -> Array:
     """(3, 3): columns are two directions across the axis, and the axis."""
     a = np.asarray(axis, dtype=float)
     if a.shape != (3,) or not np.linalg.norm(a) > 0:
@@ -87,10 +88,10 @@ def reaction_wheel(
     inertia: a wheel at Omega then pushes with U Omega^2.
     """
     who = f"reaction_wheel {name!r}"
-    _positive(who, inertia=inertia, torque=torque, speed=speed)
+    positive(who, inertia=inertia, torque=torque, speed=speed)
     mass = mass or 2 * inertia / 0.2**2
-    _positive(who, mass=mass)
-    R = _axes(axis, who)
+    positive(who, mass=mass)
+    R = axes_about(axis, who)
     local = np.diag([_THIN * inertia, _THIN * inertia, inertia])
     local[0, 2] = local[2, 0] = -dynamic_imbalance
     offset = static_imbalance / mass
@@ -157,8 +158,8 @@ def control_moment_gyro(
     `rate` and `torque` are those of the gimbal at most. A run starts with the rotor at speed: `spun_up(model, v, gyros)`.
     """
     who = f"control_moment_gyro {name!r}"
-    _positive(who, momentum=momentum, rotor_inertia=rotor_inertia, rate=rate, torque=torque)
-    g, s = _axes(gimbal_axis, who)[:, 2], _axes(spin_axis, who)[:, 2]
+    positive(who, momentum=momentum, rotor_inertia=rotor_inertia, rate=rate, torque=torque)
+    g, s = axes_about(gimbal_axis, who)[:, 2], axes_about(spin_axis, who)[:, 2]
     if abs(g @ s) > 1e-9:
         raise ArgumentError(
             f"{who}: gimbal_axis and spin_axis have the cosine {g @ s:.3g}, expected right angles"
@@ -166,7 +167,7 @@ def control_moment_gyro(
     mass = mass or 2 * rotor_inertia / 0.2**2
     frame = np.stack([s, np.cross(g, s), g], axis=1)
     Jg = rotor_inertia if gimbal_inertia is None else gimbal_inertia
-    _positive(who, gimbal_inertia=Jg)
+    positive(who, gimbal_inertia=Jg)
     builder.body(
         name,
         Inertia.from_matrix(0.3 * mass, (0, 0, 0), frame @ (Jg * np.diag([0.6, 0.6, 1.0])) @ frame.T),
@@ -222,7 +223,7 @@ class MagneticTorquer:
     dipole: float
 
     def __post_init__(self) -> None:
-        _positive(f"MagneticTorquer {self.name!r}", dipole=self.dipole)
+        positive(f"MagneticTorquer {self.name!r}", dipole=self.dipole)
 
 
 @dataclass(frozen=True)
@@ -242,10 +243,10 @@ class Thruster:
 
     def __post_init__(self) -> None:
         who = f"Thruster {self.name!r}"
-        _positive(who, force=self.force, specific_impulse=self.specific_impulse)
+        positive(who, force=self.force, specific_impulse=self.specific_impulse)
         if not self.minimum >= 0:
             raise ArgumentError(f"{who}: minimum is {self.minimum!r} s, expected zero or more")
-        object.__setattr__(self, "direction", tuple(float(x) for x in _axes(self.direction, who)[:, 2]))
+        object.__setattr__(self, "direction", tuple(float(x) for x in axes_about(self.direction, who)[:, 2]))
         object.__setattr__(self, "at", tuple(float(x) for x in self.at))
 
     @property
@@ -277,7 +278,7 @@ def slosh_pendulum(
 
     Under an acceleration a it swings at sqrt(a / length). `damping` is viscous [N m s].
     """
-    _positive(f"slosh_pendulum {name!r}", mass=mass, length=length)
+    positive(f"slosh_pendulum {name!r}", mass=mass, length=length)
     builder.body(
         name,
         Inertia.point(mass, (0.0, 0.0, -length)),
@@ -302,11 +303,11 @@ def slosh_mass(
 ) -> None:
     """Propellant, or a proof mass, on a spring [N/m] and a damper [N s/m] along an axis."""
     who = f"slosh_mass {name!r}"
-    _positive(who, mass=mass, stiffness=stiffness)
+    positive(who, mass=mass, stiffness=stiffness)
     builder.body(
         name,
         Inertia.point(mass),
-        joint=Prismatic(tuple(_axes(axis, who)[:, 2])),
+        joint=Prismatic(tuple(axes_about(axis, who)[:, 2])),
         joint_name=name,
         parent=parent,
         placement=tuple(at),
@@ -331,7 +332,7 @@ def yo_yo(
     length, held to `radius` times the angle by the coupling `name_taut`. A mass cannot start at the drum, where its inertia
     vanishes: begin with a small angle, and the rate of the spin.
     """
-    _positive(f"yo_yo {name!r}", mass=mass, radius=radius)
+    positive(f"yo_yo {name!r}", mass=mass, radius=radius)
     c, s = math.cos(angle), math.sin(angle)
     builder.body(
         f"{name}_turn",
@@ -367,8 +368,8 @@ def hinged_panel(
 ) -> None:
     """A rigid panel of `size` (along, across) [m] that reaches out from `at`, on a hinge with a spring [N m/rad]."""
     who = f"hinged_panel {name!r}"
-    _positive(who, mass=mass, length=size[0], width=size[1])
-    out, h = _axes(along, who)[:, 2], _axes(hinge, who)[:, 2]
+    positive(who, mass=mass, length=size[0], width=size[1])
+    out, h = axes_about(along, who)[:, 2], axes_about(hinge, who)[:, 2]
     if abs(out @ h) > 1e-9:
         raise ArgumentError(f"{who}: along and hinge have the cosine {out @ h:.3g}, expected right angles")
     frame = np.stack([h, out, np.cross(h, out)], axis=1)
@@ -404,7 +405,7 @@ def flexible_panel(
     """
     from alembert.joints import Fixed
 
-    _positive(f"flexible_panel {name!r}", mass=mass, length=length, bending=bending)
+    positive(f"flexible_panel {name!r}", mass=mass, length=length, bending=bending)
     body = beam(length, mass / length, EI_y=bending, bending_z=modes, damping_ratio=damping_ratio)
     where = at if isinstance(at, Placement) else Placement(tuple(at))
     builder.body(name, body, joint=Fixed(), joint_name=f"{name}_root", parent=parent, placement=where)

@@ -159,7 +159,7 @@ def _arm(builder: ModelBuilder, name: str, arm: ArmEntry) -> dict[str, ca.Functi
 
 
 def _motion(name: str, arm: ArmEntry, k: int) -> ca.Function:
-    """The angle of joint k: between times of rest by polynomials of order 5, whose accelerations do not jump."""
+    """The angle of joint k."""
     place = ("arms", name, "path")
     wanted = 1 + len(arm.links)
     for row in arm.path:
@@ -170,14 +170,7 @@ def _motion(name: str, arm: ArmEntry, k: int) -> ca.Function:
     rows = np.asarray(arm.path, dtype=float).reshape(-1, wanted)
     if len(rows) < 1 or np.any(np.diff(rows[:, 0]) <= 0):
         raise OptionError(place, f"has the times {rows[:, 0].tolist()}, expected them to rise")
-    t = ca.SX.sym("t")
-    angles = np.radians(rows[:, 1 + k])
-    x = ca.SX(angles[0])
-    for a, b, t0, t1 in zip(angles, angles[1:], rows[:, 0], rows[1:, 0], strict=False):
-        if a != b:
-            u = ca.fmin(ca.fmax((t - t0) / (t1 - t0), 0.0), 1.0)
-            x = x + (b - a) * u**3 * (10 - 15 * u + 6 * u**2)
-    return ca.Function("motion", [t], [x])
+    return craft.rest_to_rest(rows[:, 0], np.radians(rows[:, 1 + k]))
 
 
 def _visitor(builder: ModelBuilder, v: VisitorEntry) -> None:

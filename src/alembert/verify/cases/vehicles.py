@@ -8,7 +8,7 @@ from scipy.linalg import solve_discrete_are
 
 from alembert.joints import Fixed, Free, Friction, Prismatic, Revolute, Spring
 from alembert.linear import linearize
-from alembert.model import Inertia, Model, ModelBuilder
+from alembert.model import WORLD, Inertia, Model, ModelBuilder
 from alembert.simulate import Event, MassFlow, Sampled, SymbolicLaw, simulate
 from alembert.spacecraft import (
     AttitudeFilter,
@@ -22,7 +22,9 @@ from alembert.spacecraft import (
     Orbit,
     Thruster,
     control_moment_gyro,
+    deployable_rim,
     gains,
+    microgravity,
     momentum_balance,
     quaternion_feedback,
     quest,
@@ -188,6 +190,74 @@ def rocket_equation() -> Items:
     yield Check("speed [m/s]", run.v[-1, 3], expected, 4e-10 * expected, reason)
     assert run.controller_states is not None
     yield Check("propellant left [kg]", run.controller_states[-1, 0], 10.0, 1e-12, "rounding")
+
+
+@case(
+    source="Hill's equations: at rest in local axes (x along the track, z down) one feels n^2 (0, y, -3 z)",
+    kind="closed form",
+    tags=("tree", "simulation", "spacecraft"),
+)
+def microgravity_by_tides() -> Items:
+    """A place off the centre of mass of a craft that keeps local axes on a circular orbit."""
+    orbit = Orbit.circular(400e3, 51.6)
+    space = Environment(world=Encke(orbit, 0.0))
+    builder = ModelBuilder("lab", gravity=(0, 0, 0))
+    builder.body("hub", Inertia.sphere(1e5, 3.0), joint=Free(), joint_name="flight")
+    builder.frame("rack", "hub", (4.0, 2.0, 3.0))
+    model = builder.build()
+    q, v = space.start(model, orbit)
+    run = simulate(
+        model,
+        q,
+        v,
+        duration=600.0,
+        step=10.0,
+        integrator="rk4",
+        gravity=space.gravity(degree=0),
+        progress=False,
+    )
+    level = microgravity(run, "rack")
+    expected = orbit.rate**2 * np.array([0.0, 2.0, -9.0])
+    reason = "terms of second order, 5 m over the radius, and RK4 on an angle of 0.01 a step"
+    yield Check("felt at the end [m/s^2]", level.felt[-1], expected, 1e-5 * np.abs(expected).max(), reason)
+    g = 1e6 / 9.80665
+    size = float(np.linalg.norm(expected)) * g
+    yield Check("root mean square [1e-6 g]", level.rms, size, 1e-5 * size, reason)
+
+
+@case(
+    source="""Keat, DART Multibody Code (workshop on computational control of flexible aerospace systems, 1989): deploying a
+    rim of 18 bodies; no data are printed. Deployed in step it has one degree of freedom, and its time is an integral""",
+    kind="closed form",
+    tags=("loops", "simulation", "spacecraft"),
+    missing="all dimensions: rods of 1 m and 1 kg, hinges of 2 N m/rad folded by 2 rad",
+)
+def rim_of_eighteen_bodies() -> Items:
+    """A rim opens by springs in its hinges; all of them lock up at once, and it stands still."""
+    from scipy.integrate import quad
+
+    n, k, fold, alpha = 18, 2.0, 2.0, math.pi / 9
+    builder = ModelBuilder("rim", gravity=(0, 0, 0))
+    rim = deployable_rim(builder, "rim", WORLD, segments=n, length=1.0, mass=1.0, stiffness=k, joint=Free())
+    model = builder.build()
+    run = simulate(
+        model, rim.stowed(model, model.neutral(), fold), duration=0.9375, step=0.00625, integrator="rk4",
+        events=rim.lock_ups(model), progress=False,
+    )  # fmt: skip
+
+    def slow(s: float) -> float:
+        """Corners are at cos((alpha -+ fold)/2)/sin(alpha) on rays alpha apart: 2 T = m/3 (a^2 + a b cos(alpha) + b^2)."""
+        phi = fold * math.cos(s)
+        a, b = (sign * math.sin((alpha - sign * phi) / 2) / 2 / math.sin(alpha) for sign in (1, -1))
+        return math.sqrt((a**2 + a * b * math.cos(alpha) + b**2) / (3 * k))
+
+    reason = "RK4 in 150 steps, hinges at 11 rad/s, whose speeds add up along the rim: 5 times 150 (0.00625 * 11)^5 = 1e-3"
+    yield Check("time [s]", run.events[0].time, quad(slow, 0, math.pi / 2)[0], 1e-3, reason)
+    lost = -sum(event.energy for event in run.events)
+    yield Check(
+        "energy that the locks take [J]", lost, n * k * fold**2 / 2, 2e-4 * n * k * fold**2 / 2, reason
+    )
+    yield Check("number of lock-ups", len(run.events), n, 0, "all of them")
 
 
 @case(
