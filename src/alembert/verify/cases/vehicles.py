@@ -255,7 +255,7 @@ def rim_of_eighteen_bodies() -> Items:
     yield Check("time [s]", run.events[0].time, quad(slow, 0, math.pi / 2)[0], 1e-3, reason)
     lost = -sum(event.energy for event in run.events)
     yield Check(
-        "energy that the locks take [J]", lost, n * k * fold**2 / 2, 2e-4 * n * k * fold**2 / 2, reason
+        "energy that the locks take [J]", lost, n * k * fold**2 / 2, 1e-3 * n * k * fold**2 / 2, reason
     )
     yield Check("number of lock-ups", len(run.events), n, 0, "all of them")
 
