@@ -102,8 +102,8 @@ class Environment:
             )
         table: Harmonics | None = None
         if isinstance(harmonics, Mapping):
-            given = {n: harmonics[n] for n in harmonics if 2 <= n <= max(degree, max(harmonics))}
-            table = zonal(parameter or EARTH, EQUATOR, given)
+            _check_zonal(harmonics, degree, order)
+            table = zonal(parameter or EARTH, EQUATOR, dict(harmonics))
             degree = table.degree
         elif harmonics is not None:
             table = harmonics
@@ -246,6 +246,21 @@ class Environment:
         q[model.q_slice(name)] = np.r_[p, q_wxyz]
         speeds[model.v_slice(name)] = np.r_[w, R.T @ u]
         return q, speeds
+
+
+def _check_zonal(harmonics: Mapping[Any, Any], degree: int, order: int) -> None:
+    for n, value in harmonics.items():
+        known = isinstance(value, int | float | np.number) and np.isfinite(value)
+        if not (isinstance(n, int) and n >= 2 and known):
+            raise ArgumentError(
+                f"gravity: harmonics has {n!r}: {value!r}, expected zonal coefficients by degree, as {{2: 1.0826e-3}}"
+            )
+    highest = max(harmonics, default=0)
+    if not harmonics or degree > highest or order:
+        raise ArgumentError(
+            f"gravity: degree {degree} and order {order} are asked for, and harmonics has zonal coefficients of degree "
+            f"{', '.join(map(str, sorted(harmonics))) or 'none'}; give those that are missing, or leave degree and order out"
+        )
 
 
 def _listed(surfaces: Facet | Sequence[Facet], who: str) -> tuple[Facet, ...]:
