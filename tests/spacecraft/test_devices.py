@@ -227,10 +227,3 @@ def test_a_fast_approach_is_not_captured():
 def test_bad_devices(make, message):
     with pytest.raises(ArgumentError, match=message):
         make(hub())
-
-
-def test_an_imbalance_that_no_body_has():
-    builder = hub()
-    reaction_wheel(builder, "wheel", "hub", (0, 0, 1), inertia=0.01, dynamic_imbalance=0.02)
-    with pytest.raises(al.ModelError, match="wheel"):
-        builder.build()

@@ -90,7 +90,7 @@ def _root(name: str, model: Model, v: np.ndarray, expected: complex, tolerance: 
 
 
 @case(
-    source=f"Three wheels with limits on their torque; {SCRIPT}",
+    source=f"Three wheels with limits on their torque; Euler's equations of a gyrostat by DOP853 at 1e-13, {SCRIPT}",
     kind="reference",
     tags=("tree", "simulation", "spacecraft"),
     parameters={"inertia": 0.159154943092},
@@ -112,14 +112,9 @@ def three_saturated_wheels(inertia: float) -> Items:
         integrator="rk4", controller=software.controllers(Hardware(model, {"wheels": wheels}, 0.1)), progress=False,
     )  # fmt: skip
     q = run.q[-1, 3:7]
-    expected = (1.99853993720e-2, 2.45647715822e-3, 8.45356279e-6)
-    yield Check(
-        "modified Rodrigues parameters",
-        q[1:] / (1 + q[0]),
-        expected,
-        1e-10,
-        "RK4 on both sides, with other steps",
-    )
+    expected = (1.9985399392035e-2, 2.4564771606365e-3, 8.4535627895e-6)
+    reason = "RK4 at a rate of 0.1 rad/s: (0.01 * 0.1)^4 = 1e-12 of 0.02; all digits are given"
+    yield Check("modified Rodrigues parameters", q[1:] / (1 + q[0]), expected, 2e-14, reason)
     balance = momentum_balance(run)
     yield Check(
         "balance of momentum", balance.angular_error, 0.0, 1e-12, "RK4 at 0.01 s keeps it to rounding"
