@@ -104,7 +104,7 @@ def test_latency_of_a_chain():
 
 
 def test_three_saturated_wheels():
-    """Hub diag(900, 800, 600) with wheels, 500, 200 and -150 rpm, 0.2 N m until 0.5 s; MRP at 1 s by the case of that name."""
+    """Hub diag(900, 800, 600) with wheels, 500, 200 and -150 rpm, 0.2 N m until 0.5 s; attitude at 1 s as in the case."""
     Js, rpm = 0.159154943092, math.pi / 30
     builder = al.ModelBuilder("hub", gravity=(0, 0, 0))
     across = 0.51 * Js
