@@ -64,7 +64,9 @@ def test_texts_are_texts_in_a_kernel(run, monkeypatch):
     """Where rich believes to be in a notebook, `str` must not display anything itself."""
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     modes = al.linearize(run.model, [0.0]).modes()
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as kernels do
     assert "frequency" in modes._repr_html_()
+    assert "\x1b" not in modes._repr_html_()
 
 
 def test_without_matplotlib_the_run_is_shown_without_a_plot(run, monkeypatch):

@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from alembert import joints
+from alembert import model as model_parts
 from alembert.expression import Expression
 from alembert.joints import Pair
 from alembert.model import Inertia, Model, Placement
@@ -27,6 +29,7 @@ def python_source(model: Model, data: Mapping[str, Any]) -> str:
     numbers = ", ".join(_entry(x) for x in model.gravity)
     lines = [
         "import alembert as al",
+        *sorted(_imports([getattr(model, section) for section in (*PARTS, "visuals")])),
         "",
         f"builder = al.ModelBuilder({_text(model.name)}, gravity=({numbers}))",
     ]
@@ -158,7 +161,24 @@ def _code(value: Any) -> str:
         for k, field in enumerate(dataclasses.fields(value))
         if repr(getattr(value, field.name)) != repr(field.default)
     ]
-    return f"al.{type(value).__name__}({', '.join(arguments)})"
+    prefix = "al." if _is_public(type(value)) else ""
+    return f"{prefix}{type(value).__name__}({', '.join(arguments)})"
+
+
+def _is_public(record: type) -> bool:
+    """Whether the top level of the package has it: what these two packages offer."""
+    return record.__name__ in (*joints.__all__, *model_parts.__all__)
+
+
+def _imports(value: Any) -> set[str]:
+    """Of records in a value that the package does not have on its top level."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(_imports, value))
+    if not dataclasses.is_dataclass(value):
+        return set()
+    record: type = type(value)
+    found = set() if _is_public(record) else {f"from {record.__module__} import {record.__name__}"}
+    return found.union(*(_imports(getattr(value, field.name)) for field in dataclasses.fields(value)))
 
 
 def _visuals(visuals: tuple[Visual, ...], indent: str) -> str:

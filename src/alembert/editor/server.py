@@ -6,13 +6,9 @@ wrong with it and where, the picture and the Python. Only pages that know the to
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import html
-import http.server
-import json
 import math
-import socket
 import threading
 import warnings
 import webbrowser
@@ -26,17 +22,12 @@ from alembert.editor.forms import forms
 from alembert.editor.python_source import python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
 from alembert.model.printing import unknown
-from alembert.view.guard import Guard
 from alembert.view.page import asset, scene_data
+from alembert.view.served import Served, page_text
 
 PORT = 8090
-LARGEST = 40_000_000  # bytes of a request: a whole file as text
 _SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "fields.js", "editor.js")
 _STYLES = ("page.css", "editor.css")
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 
 
 def edit(path: str | Path | None = None, *, port: int | None = None, open_browser: bool = True) -> Editor:
@@ -55,36 +46,35 @@ class Editor:
         self, document: ModelDocument, *, port: int | None = None, open_browser: bool = True
     ) -> None:
         self.document = document
-        self._guard = Guard()
         self._lock = threading.Lock()
         self._version = 0
-        self._picture: tuple[Any, dict[str, Any] | None, str] = (None, None, "")
-        self._stopped = threading.Event()
-        self._server = _listening(port, functools.partial(_Handler, editor=self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
+        self._picture: tuple[Any, dict[str, Any] | None, str, list[str]] = (None, None, "", [])
+        texts: dict[str, Callable[[], str]] = {
+            name: functools.partial(_file, name) for name in (*_SCRIPTS, *_STYLES)
+        }
+        self._served = Served(
+            "build",
+            {"": lambda: page_text("Alembert", _STYLES, _SCRIPTS, "Reading the model ..."), **texts},
+            answers={"state": self.state, "forms": forms},
+            actions={"act": self.act},
+            port=port,
+            first=PORT,
+        )
         if open_browser:
             webbrowser.open(self.url)
 
     @property
     def url(self) -> str:
         """The address of the page; its token is needed to see and to change anything."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{self._guard.token}/"
+        return self._served.url
 
     def stop(self) -> None:
         """End the server; what is not saved is lost."""
-        if not self._stopped.is_set():
-            self._stopped.set()
-            self._server.shutdown()
-            self._server.server_close()
+        self._served.stop()
 
     def wait(self) -> None:
         """Until `stop` is called, or the user interrupts."""
-        try:
-            while not self._stopped.wait(0.5):
-                pass
-        except KeyboardInterrupt:
-            self.stop()
+        self._served.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -94,10 +84,10 @@ class Editor:
 
     def __repr__(self) -> str:
         name = self.document.path.name if self.document.path else "a new model"
-        return f"<Editor of {name} {'stopped' if self._stopped.is_set() else f'at {self.url}'}>"
+        return f"<Editor of {name} {'stopped' if self._served.stopped.is_set() else f'at {self.url}'}>"
 
     def _repr_html_(self) -> str:
-        if self._stopped.is_set():
+        if self._served.stopped.is_set():
             return "<p>This editor has stopped.</p>"
         return (
             f'<p><a href="{self.url}" target="_blank" rel="noopener">{html.escape(repr(self)[1:-1])}</a></p>'
@@ -183,151 +173,18 @@ class Editor:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", AlembertWarning)
                 scene = scene_data(model)
-            self._picture = (model, scene, python_source(model, self.document.data))
-            self._remarks = [str(w.message) for w in told if issubclass(w.category, AlembertWarning)]
-        return self._picture[1], self._picture[2], self._remarks
+            remarks = [str(w.message) for w in told if issubclass(w.category, AlembertWarning)]
+            self._picture = (model, scene, python_source(model, self.document.data), remarks)
+        return self._picture[1:]
 
 
-# --- the server ---------------------------------------------------------------------------------------------
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, *given: Any) -> None:
-        self._open: set[Any] = set()
-        super().__init__(*given)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Browsers keep connections: those are ended too."""
-        super().server_close()
-        for request in list(self._open):
-            with contextlib.suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
-
-
-def _listening(port: int | None, handler: Any) -> _Server:
-    """On the port that was asked for, or on the first free one from 8090 on."""
-    for number in [port] if port is not None else [*range(PORT, PORT + 20), 0]:
-        try:
-            return _Server(("127.0.0.1", number), handler)
-        except OSError as error:
-            problem = error
-    raise ArgumentError(f"build: port {port} cannot be used: {problem.strerror}")
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-
-    def __init__(self, *given: Any, editor: Editor) -> None:
-        self._editor = editor
-        super().__init__(*given)
-
-    def do_GET(self) -> None:
-        path = self._inside()
-        if path is None:
-            return
-        if path == "":
-            self._send(page_text(), "text/html")
-        elif path == "state":
-            self._send_json(self._editor.state())
-        elif path == "forms":
-            self._send_json(forms())
-        elif path in _SCRIPTS:
-            self._send(_file(path), "text/javascript")
-        elif path in _STYLES:
-            self._send(_file(path), "text/css")
-        else:
-            self._refuse(404, "there is nothing here")
-
-    def do_POST(self) -> None:
-        path = self._inside()
-        if path is None:
-            return
-        length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > LARGEST:
-            self._refuse(413, f"a request has at most {LARGEST} bytes")
-            return
-        content = self.rfile.read(int(length))
-        try:
-            action = json.loads(content)
-        except ValueError:
-            action = None
-        if path != "act" or not isinstance(action, dict):
-            self._refuse(400, "expected an action as JSON")
-            return
-        self._send_json(self._editor.act(action))
-
-    def _inside(self) -> str | None:
-        """The path behind the token, None for a request that was refused."""
-        guard = self._editor._guard
-        if problem := guard.problem(self.path, self.headers):
-            self._refuse(403, problem)
-            return None
-        return self.path.partition("?")[0].lstrip("/").removeprefix(guard.token).removeprefix("/")
-
-    def _refuse(self, code: int, text: str) -> None:
-        self.close_connection = True  # what else was sent is not read
-        self._send(f"{text}\n", "text/plain", code)
-
-    def _send_json(self, data: Any) -> None:
-        self._send(json.dumps(data, allow_nan=False), "application/json")
-
-    def _send(self, text: str, kind: str, code: int = 200) -> None:
-        content = text.encode()
-        self.send_response(code)
-        for name, value in (
-            ("Content-Type", f"{kind}; charset=utf-8"),
-            ("Content-Length", str(len(content))),
-            ("Content-Security-Policy", _POLICY),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "no-referrer"),
-            ("Cache-Control", "no-store"),
-        ):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is written to the terminal."""
+# --- pieces -------------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _file(name: str) -> str:
     own = resources.files("alembert.editor").joinpath("assets", name)
     return own.read_text(encoding="utf-8") if own.is_file() else asset(name)
-
-
-def page_text() -> str:
-    """The page: its scripts ask for everything else."""
-    scripts = "\n".join(f'<script defer src="{html.escape(name)}"></script>' for name in _SCRIPTS)
-    styles = "\n".join(f'<link rel="stylesheet" href="{html.escape(name)}">' for name in _STYLES)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>Alembert</title>
-{styles}
-{scripts}
-</head>
-<body>
-<header><h1>Alembert</h1></header>
-<main><p class="problem">Reading the model ...</p></main>
-<noscript>This page needs JavaScript.</noscript>
-</body>
-</html>
-"""
 
 
 def _plain(data: Any) -> Any:

@@ -30,7 +30,9 @@ def number(x: float, digits: int = 5) -> str:
 
 def text(*parts: Any) -> str:
     """What rich would print, without colours."""
-    console = Console(file=StringIO(), width=WIDTH, highlight=False, markup=False, force_jupyter=False)
+    console = Console(
+        file=StringIO(), width=WIDTH, highlight=False, markup=False, color_system=None, force_jupyter=False
+    )
     console.print(Group(*parts))
     return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
 

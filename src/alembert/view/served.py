@@ -1,0 +1,204 @@
+"""A small server for pages of this machine: it listens on loopback only, behind a `Guard`, and serves what it is given.
+
+A page is a text made on demand, an answer is JSON. Nothing of the file system can be asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import http.server
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from alembert.errors import ArgumentError
+from alembert.view.guard import Guard
+
+LARGEST = 40_000_000  # bytes of a request: a whole file as text
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_KINDS = {".js": "text/javascript", ".css": "text/css", "": "application/json"}
+
+Answer = Callable[[], Any]
+
+
+class Served:
+    """Runs in a thread of its own until `stop`.
+
+    `files` are texts by name: "" is the page, others end with .js or .css. `answers` give what is asked for
+    by GET, `actions` take what is sent by POST; both are JSON.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        files: Mapping[str, Callable[[], str]],
+        *,
+        answers: Mapping[str, Answer],
+        actions: Mapping[str, Callable[[dict[str, Any]], Any]],
+        port: int | None,
+        first: int,
+    ) -> None:
+        self.guard = Guard()
+        self.files, self.answers, self.actions = files, answers, actions
+        self._server = _listening(what, port, first, functools.partial(_Handler, served=self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+        self._thread.start()
+        self.stopped = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The address of the page; its token is needed to see and to change anything."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{self.guard.token}/"
+
+    def stop(self) -> None:
+        if not self.stopped.is_set():
+            self.stopped.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+    def wait(self) -> None:
+        """Until `stop` is called, or the user interrupts."""
+        try:
+            while not self.stopped.wait(0.5):
+                pass
+        except KeyboardInterrupt:
+            self.stop()
+
+
+def page_text(title: str, styles: Sequence[str], scripts: Sequence[str], waiting: str) -> str:
+    """A page whose scripts ask for everything else."""
+    tags = [f'<link rel="stylesheet" href="{html.escape(name)}">' for name in styles]
+    tags += [f'<script defer src="{html.escape(name)}"></script>' for name in scripts]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{html.escape(title)}</title>",
+            *tags,
+            "</head>",
+            "<body>",
+            f"<header><h1>{html.escape(title)}</h1></header>",
+            f'<main><p class="problem">{html.escape(waiting)}</p></main>',
+            "<noscript>This page needs JavaScript.</noscript>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        self._open: set[Any] = set()
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Browsers keep connections: those are ended too."""
+        super().server_close()
+        for request in list(self._open):
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+
+def _listening(what: str, port: int | None, first: int, handler: Any) -> _Server:
+    """On the port that was asked for, or on the first free one from `first` on."""
+    for number in [port] if port is not None else [*range(first, first + 20), 0]:
+        try:
+            return _Server(("127.0.0.1", number), handler)
+        except OSError as error:
+            problem = error
+    raise ArgumentError(f"{what}: port {port} cannot be used: {problem.strerror}")
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    disable_nagle_algorithm = True
+
+    def __init__(self, *given: Any, served: Served) -> None:
+        self._served = served
+        super().__init__(*given)
+
+    def do_GET(self) -> None:
+        path = self._inside()
+        if path is None:
+            return
+        if path in self._served.files:
+            kind = "text/html" if path == "" else _KINDS[f".{path.rpartition('.')[2]}"]
+            self._send(self._served.files[path](), kind)
+        elif path in self._served.answers:
+            self._send_json(self._served.answers[path]())
+        else:
+            self._refuse(404, "there is nothing here")
+
+    def do_POST(self) -> None:
+        path = self._inside()
+        if path is None:
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > LARGEST:
+            self._refuse(413, f"a request has at most {LARGEST} bytes")
+            return
+        content = self.rfile.read(int(length))
+        try:
+            action = json.loads(content)
+        except ValueError:
+            action = None
+        if path not in self._served.actions or not isinstance(action, dict):
+            self._refuse(400, "expected an action as JSON")
+            return
+        self._send_json(self._served.actions[path](action))
+
+    def _inside(self) -> str | None:
+        """The path behind the token, None for a request that was refused."""
+        guard = self._served.guard
+        if problem := guard.problem(self.path, self.headers):
+            self._refuse(403, problem)
+            return None
+        return self.path.partition("?")[0].lstrip("/").removeprefix(guard.token).removeprefix("/")
+
+    def _refuse(self, code: int, text: str) -> None:
+        self.close_connection = True  # what else was sent is not read
+        self._send(f"{text}\n", "text/plain", code)
+
+    def _send_json(self, data: Any) -> None:
+        self._send(json.dumps(data, allow_nan=False), "application/json")
+
+    def _send(self, text: str, kind: str, code: int = 200) -> None:
+        content = text.encode()
+        self.send_response(code)
+        for name, value in (
+            ("Content-Type", f"{kind}; charset=utf-8"),
+            ("Content-Length", str(len(content))),
+            ("Content-Security-Policy", _POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is written to the terminal."""
