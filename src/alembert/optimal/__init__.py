@@ -36,3 +36,5 @@ from alembert.optimal.solve import continuation as continuation
 from alembert.optimal.solve import solve as solve
 from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines
+from alembert.optimal.tables import table as table
+from alembert.optimal.waypoints import through as through

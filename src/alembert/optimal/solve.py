@@ -16,6 +16,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal.costs import effort
 from alembert.optimal.diagnosis import (
     linearise,
     not_finite,
@@ -230,6 +231,8 @@ class Transcribed:
                 outcome = self._again(attempt, outcome)
             if solver == "sweep" and outcome.status == "infeasible":
                 outcome = self._nudged(attempt, outcome)
+            if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
+                outcome = self._in_given_time(problem, attempt, outcome)
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
             outcome.status, outcome.message = out_of_time(report)
         _remark(attempt, outcome)
@@ -285,6 +288,34 @@ class Transcribed:
                 f"no way found from this guess, at which {lost[0]} to first order: that does not say that there is none; "
                 "give a `guess` with controls that move"
             )
+        return infeasible
+
+    def _in_given_time(self, problem: Problem, attempt: Attempt, infeasible: Outcome) -> Outcome:
+        """From a motion of least effort in the duration of the guess, or in the longest one.
+
+        A cost that makes the duration short does so before the end is reached, and from motions that are too short no step
+        to first order leads to longer ones: what is nearest to the end may be a motion that turns back too early.
+        """
+        stages, done = attempt.stages, list(infeasible.history)
+        for span in dict.fromkeys((float(attempt.x[0, -1]), problem.longest)):
+            left = attempt.iterations - len(done)
+            over = isinstance(attempt.report, Deadline) and attempt.report.is_over
+            if left < 1 or over:
+                break
+            given = problem.replace(duration=span, cost=effort())
+            own: dict[str, Any] = {"transcription": self.name, "nodes": stages.nodes, "iterations": left}
+            there = given.solve(stages.count, **own, progress=False)
+            done += there.history
+            left = attempt.iterations - len(done)
+            if not there.converged or left < 1:
+                continue
+            x, u, z = guesses.place(stages, guesses.make(problem, there))
+            outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
+            done += outcome.history
+            if outcome.status in ("solved", "acceptable"):
+                outcome.history = [replace(i, number=k) for k, i in enumerate(done)]
+                outcome.message += f"; begun from the least effort in {span:.4g} s"
+                return outcome
         return infeasible
 
     def _lost(self, it: Iterate) -> list[str]:
