@@ -37,8 +37,8 @@ def through(
         )
     if _tells_time(problem):
         raise UnsupportedError(
-            "through: rates, running costs, path or conditions depend on the time, which begins anew in every phase; make it "
-            "a state"
+            "through: rates, running costs, path or conditions depend on the time, which begins anew in every phase; make "
+            "it a state"
         )
     count = len(given) + 1
     durations: list[Any]
