@@ -47,7 +47,7 @@ from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
 
-SOLVERS = ("sweep", "ipopt", "fatrop")
+SOLVERS = ("sweep", "ipopt", "fatrop", "highs")
 LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
 NUDGES = ((0.3, 1.0), (1.0, 2.0))
@@ -62,7 +62,7 @@ def solve(
     steps: int = 100,
     *,
     transcription: str | None = None,
-    solver: Literal["sweep", "ipopt", "fatrop"] = "sweep",
+    solver: Literal["sweep", "ipopt", "fatrop", "highs"] = "sweep",
     guess: Any = None,
     nodes: Any = None,
     hessian: Literal["auto", "exact", "gauss-newton"] = "auto",
@@ -78,7 +78,8 @@ def solve(
     `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal",
     "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
     ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates, "splines" (with `control_points`) that of
-    `solve_splines`. `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
+    `solve_splines`. `solver`: "sweep", our own, "ipopt" or "fatrop" from CasADi, or "highs" for linear
+    problems. `guess`: a
     solution (also of another number of steps; the sweep also begins with its multipliers), a simulation, arrays
     `{"time", "q", "v", "controls"}` or a file
     of `solution.save`; by default straight from start to end. `nodes`: where
@@ -327,6 +328,10 @@ class Transcribed:
         return waves(self.stages, size, turns)
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
+        if solver == "highs":
+            from alembert.optimal.linear_program import solve_linear
+
+            return solve_linear(attempt)
         if solver != "sweep":
             from alembert.optimal.nlp import solve_nlp
 

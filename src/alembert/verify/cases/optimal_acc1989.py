@@ -103,3 +103,43 @@ def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int
     angle = np.arcsin(time**2 / 2 / reach)
     yield Check("angle [deg]", np.degrees(solution.control("angle")[:last]), np.degrees(angle), 0.1, reason)
     yield Plot("x [g s^2]", "y", (Line("", solution.state("x"), solution.state("y")),))
+
+
+@case(
+    source=acc1989(
+        "Psiaki",
+        "the same rocket as a dynamic linear program, with an octagon instead of the circle of thrusts",
+    ),
+    kind="reference",
+    tags=("optimal", "acc1989"),
+    parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
+    missing="""the paper draws its result and does not print it; the references are those of an independent calculation, for
+    both ways to lay the octagon around the circle""",
+)
+def psiaki_octagon(g: float, thrust: float, fuel: float, time: float, stages: int) -> Items:
+    """A range that a linear program finds exactly: it ends at a vertex, with controls at their bounds."""
+    states = ["x", "y", "vx", "vy", "used"]
+    rocket = System(states, ["ux", "uy", "size"], lambda s: [s.vx, s.vy, s.ux, s.uy - 1.0, s.size])
+    for turned, reference in ((0.0, 2690.74), (np.pi / 8, 2873.52)):
+        angles = 2 * np.pi * np.arange(8) / 8 + turned
+        sides = {
+            f"side {k}": ((lambda s, a=a: np.cos(a) * s.ux + np.sin(a) * s.uy - s.size), -np.inf, 0.0)
+            for k, a in enumerate(angles)
+        }
+        problem = Problem(
+            *(rocket, time),
+            start=dict.fromkeys(states, 0),
+            end={"used": (0, fuel)},
+            limits={"size": (0, thrust), "y": (0, np.inf)},
+            path=sides,
+            cost=terminal(lambda s: -s.x),
+        )
+        solution = problem.solve(stages, transcription="rk4", solver="highs")
+        name = f"range, octagon turned by {np.degrees(turned):g} deg [ft]"
+        yield Check(
+            name,
+            -solution.cost * g,
+            reference,
+            0.005,
+            "printed digits; constant thrust in each stage is exact",
+        )
