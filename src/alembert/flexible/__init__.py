@@ -43,6 +43,7 @@ from alembert.flexible.response_fit import ResponseFit as ResponseFit
 from alembert.flexible.response_fit import fit_modes as fit_modes
 from alembert.flexible.response_fit import fit_response as fit_response
 from alembert.flexible.section_loads import section_loads as section_loads
+from alembert.flexible.sid import read_sid as read_sid
 from alembert.flexible.stability import StabilityBoundary as StabilityBoundary
 from alembert.flexible.stability import stability_boundary as stability_boundary
 from alembert.flexible.stable_inversion import StableInversion as StableInversion
@@ -91,6 +92,7 @@ __all__ = [
     "read_abaqus",
     "read_mbdyn",
     "read_nastran",
+    "read_sid",
     "relative",
     "residual_modes",
     "section_loads",
