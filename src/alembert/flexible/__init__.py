@@ -36,6 +36,8 @@ from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
 from alembert.flexible.mode_choice import ModeRanking as ModeRanking
 from alembert.flexible.mode_choice import carried_mass as carried_mass
 from alembert.flexible.mode_choice import rank_modes as rank_modes
+from alembert.flexible.motion_inversion import MotionInversion as MotionInversion
+from alembert.flexible.motion_inversion import invert_motion as invert_motion
 from alembert.flexible.nastran import read_nastran as read_nastran
 from alembert.flexible.particles import particles as particles
 from alembert.flexible.particles import random_particles as random_particles
@@ -62,6 +64,7 @@ __all__ = [
     "MassPoints",
     "Member",
     "ModeRanking",
+    "MotionInversion",
     "NodeSpring",
     "ResponseFit",
     "StabilityBoundary",
@@ -84,6 +87,7 @@ __all__ = [
     "guyan",
     "improved_reduction",
     "interface",
+    "invert_motion",
     "normal_modes",
     "orthonormal",
     "particles",
