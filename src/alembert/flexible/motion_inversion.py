@@ -81,8 +81,8 @@ def invert_motion(
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (len(times), len(rows)) or driven.sum() != len(rows) or not h > 0:
         raise ArgumentError(
-            f"{what}: wanted has shape {np.shape(wanted)}, with {len(rows)} outputs and {driven.sum()} degrees of freedom that "
-            f"are driven; expected ({len(times)}, {len(rows)}) and as many drives as outputs"
+            f"{what}: wanted has shape {np.shape(wanted)}, with {len(rows)} outputs and {driven.sum()} driven "
+            f"degrees of freedom; expected ({len(times)}, {len(rows)}) and as many drives as outputs"
         )
     span = float(times[-1] - times[0])
     lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))
