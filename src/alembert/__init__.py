@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from alembert import verify as verify
     from alembert.constraints.connected import Connected as Connected
     from alembert.constraints.connected import Link as Link
+    from alembert.engine import prepare as prepare
     from alembert.identify import identify as identify
     from alembert.linear import linearize as linearize
     from alembert.linear import trim as trim
@@ -84,6 +85,7 @@ _ON_FIRST_USE = {
     "linearize": "alembert.linear",
     "operators": "alembert.operators",
     "optimal": "alembert.optimal",
+    "prepare": "alembert.engine",
     "reach": "alembert.reach",
     "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",

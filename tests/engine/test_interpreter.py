@@ -6,7 +6,7 @@ import pytest
 from engine_helpers import Lanes, kernel_of, same_bits
 from test_codegen import BINARY, UNARY
 
-from alembert.engine import Argument, FunctionSource, Kernel, cache, interpreter, kernel, loader
+from alembert.engine import Argument, FunctionSource, Kernel, cache, interpreter, kernel, loader, prepare
 from alembert.engine.target import host
 from alembert.lowering.plan import Call, Columns, Plan, recorded
 from alembert.lowering.stage_loop import StageLoop
@@ -100,18 +100,38 @@ def test_short_code_is_compiled_at_once(compiled):
     assert len(compiled) == 1
 
 
-@pytest.mark.parametrize("way", ["prepare", "function", "fast", "off", "foresee"])
+@pytest.mark.parametrize("way", ["prepare", "function", "fast", "off", "foresee", "within"])
 def test_who_wants_compiled_code_gets_it(compiled, monkeypatch, way):
     f = kernel_of(long())
     if way == "off":
         monkeypatch.setenv("ALEMBERT_INTERPRETER", "off")
         f(np.ones(3))
+    elif way == "within":
+        with prepare():
+            f(np.ones(3))
     elif way == "foresee":
         f.foresee(10 * interpreter.RUNS)
     else:
         getattr(f, way)(*([1] if way == "prepare" else []))
     assert not f.interpreted
     assert len(compiled) == 1
+
+
+def test_prepared_code_takes_the_place_of_interpreted_code(cache_directory, compiled):
+    f = kernel_of(long(), key="prepared")
+    first = f(np.ones(3))
+    assert f.interpreted
+    with prepare():
+        again = f(np.ones(3))
+    assert not f.interpreted
+    assert all(same_bits(a, b) for a, b in zip(first, again, strict=True))
+    later = kernel_of(long(), key="prepared")  # as in another process
+    later(np.ones(3))
+    assert not later.interpreted
+    assert len(compiled) == 2
+    other = kernel_of(long(), key="other")
+    other(np.ones(3))
+    assert other.interpreted  # only within
 
 
 def test_functions_that_differ_in_numbers_share_the_code_around_their_lists(cache_directory, compiled):

@@ -2,6 +2,7 @@
 
 from alembert.engine.c_export import export_c
 from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.interpreter import prepare
 from alembert.engine.kernel import Argument, Kernel
 
-__all__ = ["Argument", "FunctionSource", "Kernel", "KernelSource", "export_c"]
+__all__ = ["Argument", "FunctionSource", "Kernel", "KernelSource", "export_c", "prepare"]

@@ -17,6 +17,7 @@ import os
 import struct
 from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 
 import casadi as ca
 
@@ -52,9 +53,30 @@ Place = Callable[[int, int], int]
 """bytes from an argument's or a result's beginning to an element"""
 
 
+_preparing: set[object] = set()
+
+
+@contextmanager
+def prepare() -> Iterator[None]:
+    """Compile all that is computed within to its best machine code at once, and keep it in the cache.
+
+        with al.prepare():
+            al.simulate(model, duration=0.01, ...)
+
+    For programs with deadlines, and to fill the cache of a machine before it is used: a later process finds good code where
+    it would have begun with interpreted code. Results have the same bits either way. It holds for all threads.
+    """
+    mark = object()
+    _preparing.add(mark)
+    try:
+        yield
+    finally:
+        _preparing.discard(mark)
+
+
 def allowed() -> bool:
-    """Whether kernels may begin with interpreted code: unless ALEMBERT_INTERPRETER is `off`."""
-    return os.environ.get("ALEMBERT_INTERPRETER", "").lower() != "off"
+    """Whether kernels may begin with interpreted code: unless ALEMBERT_INTERPRETER is `off`, or within `prepare`."""
+    return not _preparing and os.environ.get("ALEMBERT_INTERPRETER", "").lower() != "off"
 
 
 class Listing:

@@ -419,7 +419,8 @@ class _Compiled:
         """Count further runs and operations; whether good code would have been better."""
         if self.left < math.inf:
             self.left -= runs * self.work + beside
-        return self.left < 0
+            return self.left < 0 or not interpreter.allowed()
+        return False
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
         """Whether the results are finite, where that is known."""
