@@ -39,7 +39,8 @@ LONG = 8000
 """values from which code for many lanes is made quickly rather than well"""
 FIRST, LEAST, LAST = 0.1, 1e-9, 1e9
 """lambda at the start, and between what it is kept; beyond the last a state is given up"""
-GROW, SHRINK = 4.0, 0.15
+GROW, SHRINK = 4.0, 0.5
+"""fewer iterations and fewer starts than 0.15 or 0.3, on 2000 random poses of an arm of 7 joints"""
 FARTHEST = 1.5
 """the longest step of a coordinate (m, rad)"""
 STILL = 1e-9
@@ -215,9 +216,7 @@ class TaskLevels:
             "begin": ca.Function("begin", [q, bounds], [begin]),
             "tried": ca.Function("tried", [x], [s["tried"]]),
             "evaluate": ca.Function("evaluate", given, [ca.densify(values)]),
-            "advance": ca.Function(
-                "advance", [x, new, bounds, settings], [ca.if_else(s["done"], x, advance)]
-            ),
+            "advance": ca.Function("advance", [x, new, bounds, settings], [advance]),
             "finish": ca.Function(
                 "finish",
                 [x],
@@ -282,7 +281,8 @@ class TaskLevels:
         errors_new, r_new = new[: layout.errors], new[layout.errors : layout.errors + layout.rows]
         J_new = new[layout.errors + layout.rows :]
         merit_new = _merit(_split(r_new, sizes))
-        better = merit_new < s["merit"]
+        going = 1 - s["done"]  # what is done takes nothing new, and so stays as it is
+        better = ca.logic_and(going, merit_new < s["merit"])
         q = ca.if_else(better, s["tried"], s["q"])
         r = ca.if_else(better, r_new, s["r"])
         entries = ca.if_else(better, J_new, s["J"])
@@ -309,7 +309,7 @@ class TaskLevels:
         for k, column in enumerate(self.moving):
             move[column] = d[k]
         tried = self._within(self.model.space.integrate(q, ca.densify(move)), bounds)
-        count = s["count"] + 1
+        count = s["count"] + going
         asked = errors if errors.numel() else ca.SX(0)
         reached = ca.mmax(asked) <= tolerance
         if self.has_preferences:
@@ -317,7 +317,7 @@ class TaskLevels:
         hopeless = ca.logic_and(patient == 0, stalls >= PATIENCE)
         lost = ca.logic_or(damping > LAST, ca.logic_or(count >= most, hopeless))
         still = size <= 1e-15
-        done = ca.logic_or(reached, ca.logic_or(lost, still))
+        done = ca.logic_or(s["done"], ca.logic_or(reached, ca.logic_or(lost, still)))
         return layout.join(
             **{
                 "done": ca.if_else(done, 1, 0),

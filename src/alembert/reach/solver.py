@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -14,6 +15,7 @@ from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.reach.iteration import MOST, TaskLevels
 from alembert.reach.result import Reached
 from alembert.reach.tasks import ReachTask, Symbols, read
+from alembert.spatial import Pose
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -22,8 +24,14 @@ Array = np.ndarray
 TOLERANCE = 1e-9
 ITERATIONS = 60
 RESTARTS = 50
-TOGETHER = 8
-"""starts that are tried at once at first, where few targets are left: the lanes of one vector; then twice as many, ..."""
+SHORT = 25
+"""iterations after which another start is tried first: 19 of 20 that get there need fewer (an arm of 7 joints)"""
+QUICK = 25
+"""starts that are given up so early; those after them have all iterations"""
+STAGE = 10
+"""iterations after which targets of a batch that are reached leave it, so that no lane waits for its neighbours"""
+FEW = 256
+"""targets for which that is not worth while"""
 CLOSED = "loops and couplings"
 
 
@@ -109,12 +117,59 @@ class ReachSolver:
             label, unit = task.measures[k]
             labels.append(task.name if len(task.measures) == 1 else f"{task.name}: {label}")
             units.append(unit)
-        self._labels, self._units = labels, dict(zip(labels, units, strict=True))
+        self.labels = labels
+        self._units = dict(zip(labels, units, strict=True))
         asked = [task.priority == self.problem.first for task, _ in self.problem.measures]
         self._asked = np.array([True] * self.problem.held + asked, dtype=bool)
         self._kept: dict[bool, Array] = {}
         self._first = tuple(label for label, asked in zip(labels, self._asked, strict=True) if asked)
         self._coordinates = np.array(list(self.problem.bounded.values()), dtype=int)
+        self._still = self._not_moving()
+        self._starts: dict[tuple[bytes, int], tuple[np.random.Generator, list[Array]]] = {}
+        self._settings: dict[tuple[float, int, float], Array] = {}
+        self._widths, self._adds = self.problem.widths, model.space.is_vector_space
+        self._last_asked: tuple[Any, ...] = ()
+        """what was found to be numbers"""
+        self._all_asked = bool(self._asked.all())
+        self.is_quick = len(self.problem.levels) == 1 and not self.problem.has_preferences
+        """whether a start that gets there does so in few iterations"""
+
+    def _not_moving(self) -> list[int]:
+        """Coordinates that stay as they are at the start."""
+        moving, found = set(self.problem.moving), []
+        for o in self.model.space:
+            speeds = range(o.v.start, o.v.stop)
+            if o.type.is_vector_space:
+                found += [o.q.start + k for k, v in enumerate(speeds) if v not in moving]
+            elif not any(v in moving for v in speeds):
+                found += range(o.q.start, o.q.stop)
+        return found
+
+    # --- one target -------------------------------------------------------------------------------------------------
+
+    def settings(self, tolerance: float, iterations: int, patient: float) -> Array:
+        """As the kernel takes them."""
+        key = (tolerance, iterations, patient)
+        if key not in self._settings:
+            if len(self._settings) > 64:
+                self._settings.clear()
+            self._settings[key] = np.array(key)
+        return self._settings[key]
+
+    def run(
+        self, start: Array, data: Array, bounds: Array, settings: Array, last: tuple[Array, ...]
+    ) -> tuple[Array, Array, Array]:
+        """The kernel on one target: q, errors, and merit and iterations."""
+        q, errors, status = self.kernel(start, data, bounds, settings, *last)
+        return q, errors, status
+
+    def is_reached(self, errors: Array, tolerance: float) -> bool:
+        values = errors.tolist() if self._all_asked else errors[self._asked].tolist()
+        return all(e <= tolerance for e in values)
+
+    def are_reached(self, errors: Array, tolerance: float) -> Array:
+        """(...), of a batch."""
+        return np.asarray(np.all(errors[..., self._asked] <= tolerance, axis=-1))
 
     def __repr__(self) -> str:
         return f"<ReachSolver {', '.join(task.name for task in self.tasks)}>"
@@ -158,12 +213,16 @@ class ReachSolver:
             q0 = self._middle(bounds)
         else:
             q0 = numbers("reach", "start", start, model.nq, f"; the model has {model.nq} coordinates")
-            if not (model.space.is_vector_space and np.isfinite(q0).all()):
+            if not (self._adds and _is_finite(q0)):
                 model.space.check("reach", q0)
-            batch = common("reach", [("targets", batch), ("start", q0.shape[:-1])])
-        settings = np.array(
-            [_number("tolerance", tolerance, 0.0), _count("iterations", iterations, MOST), 0.0]
-        )
+            if batch or q0.ndim > 1:
+                batch = common("reach", [("targets", batch), ("start", q0.shape[:-1])])
+        asked = (iterations, restarts, tolerance)
+        if asked != self._last_asked:
+            _count("iterations", iterations, MOST)
+            _count("restarts", restarts, 10**6, least=0)
+            _number("tolerance", tolerance, 0.0)
+            self._last_asked = asked
         last: tuple[Array, ...] = ()
         if model.parameters:
             p = model.compute.parameter_array("reach", parameters)
@@ -171,29 +230,21 @@ class ReachSolver:
             last = (p,)
         elif parameters:
             raise ArgumentError(f"reach: the model {model.name!r} has no parameters")
-        q, errors, status = self.kernel(
-            np.broadcast_to(q0, (*batch, model.nq)) if batch else q0, data, bounds, settings, *last
-        )
-        asked = errors[..., self._asked]
-        reached = np.all(asked <= tolerance, axis=-1) if asked.shape[-1] else np.ones(batch, dtype=bool)
-        attempts: Any = np.ones(batch, dtype=int) if batch else 1
-        if not np.all(reached):
-            count = _count("restarts", restarts, 10**6, least=0)
-            given = (data, bounds, settings, last)
-            q, errors, status, reached, attempts = self._again(
-                q, errors, status, reached, batch, given, count, seed, q0
-            )
+        search = _Search(self, data, bounds, last, float(tolerance), iterations, restarts, seed)
+        q, errors, iterated, reached, attempts = search.many(q0, batch) if batch else search.one(q0)
         result = Reached(
             q,
-            reached if batch else bool(reached),
-            {label: errors[..., k] for k, label in enumerate(self._labels)},
+            reached,
+            {label: errors[..., k] for k, label in enumerate(self.labels)}
+            if batch
+            else dict(zip(self.labels, errors, strict=True)),
             self._units,
             tolerance,
             attempts,
-            status[..., 1].astype(int) if batch else int(status[1]),
+            iterated,
             self._first,
         )
-        if not quiet and not np.all(reached):
+        if not quiet and not (np.all(reached) if batch else reached):
             warn(f"reach: {result.message}")
         return result
 
@@ -201,23 +252,24 @@ class ReachSolver:
 
     def _data(self, targets: Sequence[Any], tasks: Sequence[ReachTask]) -> tuple[Array, tuple[int, ...]]:
         """Weights and targets side by side, (..., widths)."""
-        values = [task.target for task in tasks]
-        if targets:
-            if len(targets) != len(tasks):
-                raise ArgumentError(f"reach: got {len(targets)} targets for {len(tasks)} tasks")
-            values = [_flat(x) for x in targets]
-            for task, x in zip(tasks, values, strict=True):
-                width = task.target.shape[-1]
-                if x.shape[-1:] != (width,) or not np.all(np.isfinite(x)):
-                    raise ArgumentError(
-                        f"reach: the target of {task.name!r} has shape {x.shape}, expected finite numbers (..., {width})"
-                    )
-        if len(values) == 1:
-            batch = values[0].shape[:-1]
+        if not targets:
+            values = [task.target for task in tasks]
+        elif len(targets) != len(tasks):
+            raise ArgumentError(f"reach: got {len(targets)} targets for {len(tasks)} tasks")
         else:
-            shapes = [(task.name, x.shape[:-1]) for task, x in zip(tasks, values, strict=True)]
-            batch = common("reach", shapes)
-        data = np.empty((*batch, sum(self.problem.widths)))
+            values = [_flat(x) for x in targets]
+            for task, x, width in zip(tasks, values, self._widths, strict=True):
+                if x.shape[-1] != width - 1 or not _is_finite(x):
+                    raise ArgumentError(
+                        f"reach: the target of {task.name!r} has shape {x.shape}, expected finite numbers (..., {width - 1})"
+                    )
+        if len(values) == 1 and values[0].ndim == 1:
+            data = np.empty(self._widths[0])
+            data[0], data[1:] = tasks[0].weight, values[0]
+            return data, ()
+        shapes = [(task.name, x.shape[:-1]) for task, x in zip(tasks, values, strict=True)]
+        batch = common("reach", shapes)
+        data = np.empty((*batch, sum(self._widths)))
         at = 0
         for task, x in zip(tasks, values, strict=True):
             data[..., at] = task.weight
@@ -273,104 +325,135 @@ class ReachSolver:
 
     # --- other starts ----------------------------------------------------------------------------------------------
 
-    def _again(
+    def start_at(self, number: int, bounds: Array, seed: int, start: Array) -> Array:
+        """The random configuration of this number within the bounds; what is held is as in `start` (..., nq)."""
+        key = (bounds.tobytes(), seed)
+        if key not in self._starts:
+            if len(self._starts) > 8:
+                self._starts.clear()
+            self._starts[key] = (np.random.default_rng(seed), [])
+        rng, drawn = self._starts[key]
+        while len(drawn) < number:
+            drawn.append(self._drawn(rng, bounds))
+        found = drawn[number - 1]
+        if self._still or start.ndim > 1:
+            found = np.broadcast_to(found, start.shape).copy()
+            found[..., self._still] = start[..., self._still]
+        return found
+
+    def _drawn(self, rng: np.random.Generator, bounds: Array) -> Array:
+        space, q = self.model.space, self.model.neutral()
+        low, high = (np.full(space.nq, x) for x in (-np.inf, np.inf))
+        low[self._coordinates], high[self._coordinates] = bounds.reshape(2, -1)
+        for o in space:
+            if o.type.nv:
+                q[o.q] = o.type.random(rng, low[o.q], high[o.q])
+        return q
+
+
+class _Search:
+    """From a start, and then from random ones, what is asked for; the nearest is kept, and brought to rest at the end."""
+
+    def __init__(
         self,
-        q: Array,
-        errors: Array,
-        status: Array,
-        reached: Array,
-        batch: tuple[int, ...],
-        given: tuple[Array, Array, Array, tuple[Array, ...]],
+        by: ReachSolver,
+        data: Array,
+        bounds: Array,
+        last: tuple[Array, ...],
+        tolerance: float,
+        most: int,
         restarts: int,
         seed: int,
-        start: Array,
-    ) -> tuple[Array, Array, Array, Array, Any]:
-        """From random starts what was not reached from the first; the nearest is kept, and brought to rest at the end."""
-        data, bounds, settings, last = given
-        total = int(np.prod(batch, dtype=int))
-        flat = lambda x: np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(total, x.shape[-1])  # noqa: E731
-        q, errors, status, data, starts = (flat(x) for x in (q, errors, status, data, start))
-        lasts = [flat(x) for x in last]
-        reached = np.array(reached, dtype=bool).reshape(total)
-        attempts = np.ones(total, dtype=int)
-        draw = self._drawing(np.random.default_rng(seed), bounds)
-        tried = 0
-        while tried < restarts and not np.all(reached):
-            left = np.flatnonzero(~reached)
-            each = min(restarts - tried, max(1, max(TOGETHER, tried) // len(left)))
-            rows = np.repeat(left, each)
-            q0 = draw(starts[rows])
-            found = self.kernel(q0, data[rows], bounds, settings, *(x[rows] for x in lasts))
-            self._keep(left, each, found, q, errors, status, reached, settings[0])
-            attempts[left] += each
-            tried += each
-        left = np.flatnonzero(~reached)
-        if len(left):
-            patient = np.array([settings[0], float(MOST), 1.0])
-            found = self.kernel(q[left], data[left], bounds, patient, *(x[left] for x in lasts))
-            self._keep(left, 1, found, q, errors, status, reached, settings[0])
-        shaped = lambda x: x.reshape(*batch, x.shape[-1])  # noqa: E731
-        many: Any = attempts.reshape(batch) if batch else int(attempts[0])
-        return shaped(q), shaped(errors), shaped(status), reached.reshape(batch), many
-
-    def _keep(
-        self,
-        left: Array,
-        each: int,
-        found: tuple[Array, Array, Array],
-        q: Array,
-        errors: Array,
-        status: Array,
-        reached: Array,
-        tolerance: float,
     ) -> None:
-        """The best of `each` starts, where it is better than what there was."""
-        good = np.all(found[1][:, self._asked] <= tolerance, axis=-1)
-        merit = np.where(good, -1.0 / (1.0 + found[2][:, 0]), found[2][:, 0])
-        merit = np.where(np.isfinite(merit), merit, np.inf).reshape(-1, each)
-        best = np.argmin(merit, axis=1)
-        rows = np.arange(len(left)) * each + best
-        better = merit[np.arange(len(left)), best] <= status[left, 0]
-        to, source = left[better], rows[better]
-        q[to], errors[to], status[to], reached[to] = (
-            found[0][source],
-            found[1][source],
-            found[2][source],
-            good[source],
-        )
+        self.by, self.data, self.bounds, self.last = by, data, bounds, last
+        self.tolerance, self.most, self.restarts, self.seed = tolerance, most, restarts, seed
+        self.short = min(most, SHORT) if restarts and by.is_quick else most
 
-    def _drawing(self, rng: np.random.Generator, bounds: Array) -> Callable[[Array], Array]:
-        """Random configurations within the bounds; what is held stays."""
-        space, own = self.model.space, self._coordinates
-        low, high = (np.full(space.nq, x) for x in (-np.inf, np.inf))
-        low[own], high[own] = bounds.reshape(2, -1)
-        moving = set(self.problem.moving)
-        owners = [o for o in space if o.type.nv and any(k in moving for k in range(o.v.start, o.v.stop))]
-        kept = [
-            o.q.start + k
-            for o in owners
-            if o.type.is_vector_space
-            for k in range(o.type.nv)
-            if o.v.start + k not in moving
-        ]
+    def one(self, start: Array) -> tuple[Array, Array, int, bool, int]:
+        """q, errors, iterations, whether it is reached, and the starts that were tried; of one target."""
+        by, tolerance = self.by, self.tolerance
+        settings = by.settings(tolerance, self.short, 0.0)
+        q, errors, status = by.run(start, self.data, self.bounds, settings, self.last)
+        tried, reached = 1, by.is_reached(errors, tolerance)
+        while not reached and tried <= self.restarts:
+            q0 = by.start_at(tried, self.bounds, self.seed, start)
+            if tried == QUICK:
+                settings = by.settings(tolerance, self.most, 0.0)
+            found = by.run(q0, self.data, self.bounds, settings, self.last)
+            tried += 1
+            reached = by.is_reached(found[1], tolerance)
+            if reached or not found[2][0] >= status[0]:
+                q, errors, status = found
+        if not reached:
+            patient = by.settings(tolerance, MOST, 1.0)
+            found = by.run(q, self.data, self.bounds, patient, self.last)
+            if found[2][0] <= status[0]:
+                q, errors, status = found
+                reached = by.is_reached(errors, tolerance)
+        return q, errors, int(status[1]), reached, tried
 
-        def draw(starts: Array) -> Array:
-            q = starts.copy()
-            for o in owners:
-                simple = o.type.is_vector_space and np.all(np.isfinite(high[o.q] - low[o.q]))
-                if simple:
-                    q[:, o.q] = rng.uniform(low[o.q], high[o.q], (len(q), o.type.nq))
-                else:
-                    q[:, o.q] = [o.type.random(rng, low[o.q], high[o.q]) for _ in range(len(q))]
-            q[:, kept] = starts[:, kept]
-            return q
+    def many(self, start: Array, batch: tuple[int, ...]) -> tuple[Array, Array, Array, Array, Array]:
+        """The same of a batch: what is reached leaves it after every stage."""
+        by, total, tolerance = self.by, int(np.prod(batch, dtype=int)), self.tolerance
+        flat = lambda x: np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(total, x.shape[-1])  # noqa: E731
+        starts, data = flat(start), flat(self.data)
+        last = [flat(x) for x in self.last]
+        at, q, merit = starts.copy(), starts.copy(), np.full(total, np.inf)
+        errors = np.full((total, len(by.labels)), np.inf)
+        iterated, used = np.zeros(total, dtype=int), np.zeros(total, dtype=int)
+        reached, attempts = np.zeros(total, dtype=bool), np.ones(total, dtype=int)
+        left = np.arange(total)
+        while len(left):
+            most = np.where(attempts[left] <= QUICK, self.short, self.most)
+            stage = STAGE if by.is_quick and len(left) > FEW else int(most.max())
+            settings = by.settings(tolerance, stage, 0.0)
+            given = (
+                (at, data, *last) if len(left) == total else (at[left], data[left], *(x[left] for x in last))
+            )
+            found = by.kernel(*given[:2], self.bounds, settings, *given[2:])
+            good = by.are_reached(found[1], tolerance)
+            iterations = found[2][:, 1].astype(int)
+            used[left] += iterations
+            better = np.flatnonzero(good | (found[2][:, 0] < merit[left]))
+            to = left[better]
+            q[to], errors[to], merit[to] = found[0][better], found[1][better], found[2][better, 0]
+            iterated[to], reached[to] = used[to], good[better]
+            rest = np.flatnonzero(~good)
+            over = (iterations[rest] < stage) | (used[left[rest]] >= most[rest])
+            on, again = left[rest[~over]], left[rest[over]]
+            at[on] = found[0][rest[~over]]
+            again = again[attempts[again] <= self.restarts]
+            for number in set(attempts[again].tolist()):
+                own = again[attempts[again] == number]
+                at[own] = by.start_at(number, self.bounds, self.seed, starts[own])
+            attempts[again] += 1
+            used[again] = 0
+            left = np.concatenate([on, again])
+        lost = np.flatnonzero(~reached)
+        if len(lost):
+            patient = by.settings(tolerance, MOST, 1.0)
+            found = by.kernel(q[lost], data[lost], self.bounds, patient, *(x[lost] for x in last))
+            better = found[2][:, 0] <= merit[lost]
+            to = lost[better]
+            q[to], errors[to], iterated[to] = found[0][better], found[1][better], found[2][better, 1]
+            reached[to] = by.are_reached(errors[to], tolerance)
+        shaped = lambda x: x.reshape(*batch, x.shape[-1])  # noqa: E731
+        each = (iterated.reshape(batch), reached.reshape(batch), attempts.reshape(batch))
+        return shaped(q), shaped(errors), *each
 
-        return draw
+
+def _is_finite(x: Array) -> bool:
+    """Of few numbers by their squares, which takes a tenth of the time."""
+    return (x.ndim == 1 and x.dot(x) < math.inf) or bool(np.isfinite(x).all())
 
 
 def _flat(x: Any) -> Array:
-    if hasattr(x, "rotation") and hasattr(x, "translation"):
+    if isinstance(x, Pose) or (hasattr(x, "rotation") and hasattr(x, "translation")):
         R, p = np.asarray(x.rotation, dtype=float), np.asarray(x.translation, dtype=float)
+        if R.shape == (3, 3) and p.shape == (3,):
+            found = np.empty(12)
+            found[:9], found[9:] = R.ravel(), p
+            return found
         return np.concatenate([R.reshape(*R.shape[:-2], 9), p], axis=-1)
     found = numbers("reach", "target", x)
     return found if found.ndim else found[None]
