@@ -117,7 +117,7 @@ class ReachSolver:
             label, unit = task.measures[k]
             labels.append(task.name if len(task.measures) == 1 else f"{task.name}: {label}")
             units.append(unit)
-        self.labels = labels
+        self._labels = labels
         self._units = dict(zip(labels, units, strict=True))
         asked = [task.priority == self.problem.first for task, _ in self.problem.measures]
         self._asked = np.array([True] * self.problem.held + asked, dtype=bool)
@@ -131,7 +131,7 @@ class ReachSolver:
         self._last_asked: tuple[Any, ...] = ()
         """what was found to be numbers"""
         self._all_asked = bool(self._asked.all())
-        self.is_quick = len(self.problem.levels) == 1 and not self.problem.has_preferences
+        self._is_quick = len(self.problem.levels) == 1 and not self.problem.has_preferences
         """whether a start that gets there does so in few iterations"""
 
     def _not_moving(self) -> list[int]:
@@ -147,7 +147,7 @@ class ReachSolver:
 
     # --- one target -------------------------------------------------------------------------------------------------
 
-    def settings(self, tolerance: float, iterations: int, patient: float) -> Array:
+    def _numbers(self, tolerance: float, iterations: int, patient: float) -> Array:
         """As the kernel takes them."""
         key = (tolerance, iterations, patient)
         if key not in self._settings:
@@ -156,18 +156,18 @@ class ReachSolver:
             self._settings[key] = np.array(key)
         return self._settings[key]
 
-    def run(
+    def _run(
         self, start: Array, data: Array, bounds: Array, settings: Array, last: tuple[Array, ...]
     ) -> tuple[Array, Array, Array]:
         """The kernel on one target: q, errors, and merit and iterations."""
         q, errors, status = self.kernel(start, data, bounds, settings, *last)
         return q, errors, status
 
-    def is_reached(self, errors: Array, tolerance: float) -> bool:
+    def _is_reached(self, errors: Array, tolerance: float) -> bool:
         values = errors.tolist() if self._all_asked else errors[self._asked].tolist()
         return all(e <= tolerance for e in values)
 
-    def are_reached(self, errors: Array, tolerance: float) -> Array:
+    def _are_reached(self, errors: Array, tolerance: float) -> Array:
         """(...), of a batch."""
         return np.asarray(np.all(errors[..., self._asked] <= tolerance, axis=-1))
 
@@ -235,9 +235,9 @@ class ReachSolver:
         result = Reached(
             q,
             reached,
-            {label: errors[..., k] for k, label in enumerate(self.labels)}
+            {label: errors[..., k] for k, label in enumerate(self._labels)}
             if batch
-            else dict(zip(self.labels, errors, strict=True)),
+            else dict(zip(self._labels, errors, strict=True)),
             self._units,
             tolerance,
             attempts,
@@ -325,7 +325,7 @@ class ReachSolver:
 
     # --- other starts ----------------------------------------------------------------------------------------------
 
-    def start_at(self, number: int, bounds: Array, seed: int, start: Array) -> Array:
+    def _start_at(self, number: int, bounds: Array, seed: int, start: Array) -> Array:
         """The random configuration of this number within the bounds; what is held is as in `start` (..., nq)."""
         key = (bounds.tobytes(), seed)
         if key not in self._starts:
@@ -367,29 +367,29 @@ class _Search:
     ) -> None:
         self.by, self.data, self.bounds, self.last = by, data, bounds, last
         self.tolerance, self.most, self.restarts, self.seed = tolerance, most, restarts, seed
-        self.short = min(most, SHORT) if restarts and by.is_quick else most
+        self.short = min(most, SHORT) if restarts and by._is_quick else most
 
     def one(self, start: Array) -> tuple[Array, Array, int, bool, int]:
         """q, errors, iterations, whether it is reached, and the starts that were tried; of one target."""
         by, tolerance = self.by, self.tolerance
-        settings = by.settings(tolerance, self.short, 0.0)
-        q, errors, status = by.run(start, self.data, self.bounds, settings, self.last)
-        tried, reached = 1, by.is_reached(errors, tolerance)
+        settings = by._numbers(tolerance, self.short, 0.0)
+        q, errors, status = by._run(start, self.data, self.bounds, settings, self.last)
+        tried, reached = 1, by._is_reached(errors, tolerance)
         while not reached and tried <= self.restarts:
-            q0 = by.start_at(tried, self.bounds, self.seed, start)
+            q0 = by._start_at(tried, self.bounds, self.seed, start)
             if tried == QUICK:
-                settings = by.settings(tolerance, self.most, 0.0)
-            found = by.run(q0, self.data, self.bounds, settings, self.last)
+                settings = by._numbers(tolerance, self.most, 0.0)
+            found = by._run(q0, self.data, self.bounds, settings, self.last)
             tried += 1
-            reached = by.is_reached(found[1], tolerance)
+            reached = by._is_reached(found[1], tolerance)
             if reached or not found[2][0] >= status[0]:
                 q, errors, status = found
         if not reached:
-            patient = by.settings(tolerance, MOST, 1.0)
-            found = by.run(q, self.data, self.bounds, patient, self.last)
+            patient = by._numbers(tolerance, MOST, 1.0)
+            found = by._run(q, self.data, self.bounds, patient, self.last)
             if found[2][0] <= status[0]:
                 q, errors, status = found
-                reached = by.is_reached(errors, tolerance)
+                reached = by._is_reached(errors, tolerance)
         return q, errors, int(status[1]), reached, tried
 
     def many(self, start: Array, batch: tuple[int, ...]) -> tuple[Array, Array, Array, Array, Array]:
@@ -399,19 +399,19 @@ class _Search:
         starts, data = flat(start), flat(self.data)
         last = [flat(x) for x in self.last]
         at, q, merit = starts.copy(), starts.copy(), np.full(total, np.inf)
-        errors = np.full((total, len(by.labels)), np.inf)
+        errors = np.full((total, len(by._labels)), np.inf)
         iterated, used = np.zeros(total, dtype=int), np.zeros(total, dtype=int)
         reached, attempts = np.zeros(total, dtype=bool), np.ones(total, dtype=int)
         left = np.arange(total)
         while len(left):
             most = np.where(attempts[left] <= QUICK, self.short, self.most)
-            stage = STAGE if by.is_quick and len(left) > FEW else int(most.max())
-            settings = by.settings(tolerance, stage, 0.0)
+            stage = STAGE if by._is_quick and len(left) > FEW else int(most.max())
+            settings = by._numbers(tolerance, stage, 0.0)
             given = (
                 (at, data, *last) if len(left) == total else (at[left], data[left], *(x[left] for x in last))
             )
             found = by.kernel(*given[:2], self.bounds, settings, *given[2:])
-            good = by.are_reached(found[1], tolerance)
+            good = by._are_reached(found[1], tolerance)
             iterations = found[2][:, 1].astype(int)
             used[left] += iterations
             better = np.flatnonzero(good | (found[2][:, 0] < merit[left]))
@@ -425,18 +425,18 @@ class _Search:
             again = again[attempts[again] <= self.restarts]
             for number in set(attempts[again].tolist()):
                 own = again[attempts[again] == number]
-                at[own] = by.start_at(number, self.bounds, self.seed, starts[own])
+                at[own] = by._start_at(number, self.bounds, self.seed, starts[own])
             attempts[again] += 1
             used[again] = 0
             left = np.concatenate([on, again])
         lost = np.flatnonzero(~reached)
         if len(lost):
-            patient = by.settings(tolerance, MOST, 1.0)
+            patient = by._numbers(tolerance, MOST, 1.0)
             found = by.kernel(q[lost], data[lost], self.bounds, patient, *(x[lost] for x in last))
             better = found[2][:, 0] <= merit[lost]
             to = lost[better]
             q[to], errors[to], iterated[to] = found[0][better], found[1][better], found[2][better, 1]
-            reached[to] = by.are_reached(errors[to], tolerance)
+            reached[to] = by._are_reached(errors[to], tolerance)
         shaped = lambda x: x.reshape(*batch, x.shape[-1])  # noqa: E731
         each = (iterated.reshape(batch), reached.reshape(batch), attempts.reshape(batch))
         return shaped(q), shaped(errors), *each
