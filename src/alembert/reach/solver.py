@@ -30,6 +30,8 @@ QUICK = 25
 """starts that are given up so early; those after them have all iterations"""
 STAGE = 10
 """iterations after which targets of a batch that are reached leave it, so that no lane waits for its neighbours"""
+PATIENT = 7
+"""further starts at the end, with all the iterations that there are: a vector of eight with the nearest that was found"""
 FEW = 256
 """targets for which that is not worth while"""
 CLOSED = "loops and couplings"
@@ -385,12 +387,31 @@ class _Search:
             if reached or not found[2][0] >= status[0]:
                 q, errors, status = found
         if not reached:
-            patient = by._numbers(tolerance, MOST, 1.0)
-            found = by._run(q, self.data, self.bounds, patient, self.last)
-            if found[2][0] <= status[0]:
-                q, errors, status = found
-                reached = by._is_reached(errors, tolerance)
+            given, more = self._patient(q[None], start[None], self.data[None], [x[None] for x in self.last])
+            found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
+            k, good = self._best(found)
+            if good[0] or found[2][k[0], 0] <= status[0]:
+                q, errors, status = (x[k[0]] for x in found)
+                reached = bool(good[0])
         return q, errors, int(status[1]), reached, tried
+
+    def _patient(
+        self, q: Array, start: Array, data: Array, last: Sequence[Array]
+    ) -> tuple[tuple[Array, Array], list[Array]]:
+        """The nearest that was found and further starts, one after the other for each target, with what belongs to them."""
+        others = PATIENT if self.restarts else 0
+        numbers = range(self.restarts + 1, self.restarts + 1 + others)
+        rows = [q, *(self.by._start_at(k, self.bounds, self.seed, start) for k in numbers)]
+        tiled = [np.repeat(x, 1 + others, axis=0) for x in (data, *last)]
+        return (np.stack(rows, axis=1).reshape(-1, q.shape[-1]), tiled[0]), tiled[1:]
+
+    def _best(self, found: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        """The row of each target that is reached, or nearest; and whether it is reached."""
+        each = 1 + (PATIENT if self.restarts else 0)
+        good = self.by._are_reached(found[1], self.tolerance)
+        merit = np.where(good, -1.0, np.nan_to_num(found[2][:, 0], nan=np.inf)).reshape(-1, each)
+        rows = np.arange(len(merit)) * each + np.argmin(merit, axis=1)
+        return rows, good[rows]
 
     def many(self, start: Array, batch: tuple[int, ...]) -> tuple[Array, Array, Array, Array, Array]:
         """The same of a batch: what is reached leaves it after every stage."""
@@ -431,12 +452,13 @@ class _Search:
             left = np.concatenate([on, again])
         lost = np.flatnonzero(~reached)
         if len(lost):
-            patient = by._numbers(tolerance, MOST, 1.0)
-            found = by.kernel(q[lost], data[lost], self.bounds, patient, *(x[lost] for x in last))
-            better = found[2][:, 0] <= merit[lost]
-            to = lost[better]
-            q[to], errors[to], iterated[to] = found[0][better], found[1][better], found[2][better, 1]
-            reached[to] = by._are_reached(errors[to], tolerance)
+            given, more = self._patient(q[lost], starts[lost], data[lost], [x[lost] for x in last])
+            found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
+            k, good = self._best(found)
+            better = good | (found[2][k, 0] <= merit[lost])
+            to, k = lost[better], k[better]
+            q[to], errors[to], iterated[to] = found[0][k], found[1][k], found[2][k, 1]
+            reached[to] = good[better]
         shaped = lambda x: x.reshape(*batch, x.shape[-1])  # noqa: E731
         each = (iterated.reshape(batch), reached.reshape(batch), attempts.reshape(batch))
         return shaped(q), shaped(errors), *each
