@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert import ArgumentError, library
+from alembert import ArgumentError, UnsupportedError, library
 from alembert.deploy import compiler
+from alembert.simulate import DynamicController
 
 pytestmark = pytest.mark.skipif(not compiler.has_compiler(), reason="no C compiler")
 
@@ -65,6 +66,64 @@ def test_what_is_refused(tmp_path, monkeypatch):
     made.files[1].write_text("nonsense")
     with pytest.raises(al.deploy.CompilerError, match="the compiler failed"):
         made.check()
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    with pytest.raises(al.deploy.CompilerError, match="programs for aarch64 need qemu-aarch64 or"):
+        made.check("aarch64")
     monkeypatch.setattr(compiler, "has_zig", lambda: False)
     with pytest.raises(al.deploy.CompilerError, match="boards need Zig"):
         made.object_size("cortex-m4")
+
+
+def test_a_controller_alone_is_the_one_in_the_loop(tmp_path):
+    """Called with what the model shows at every sample, it gives the efforts of the run, at its limits too."""
+    model = library.two_link()
+    names = [f"q:{x}" for x in model.speed_names]
+    K = al.control.c2d(
+        al.control.StateSpace(
+            -6 * np.eye(2),
+            2 * np.eye(2),
+            9 * np.eye(2),
+            -30 * np.eye(2),
+            input_names=names,
+            output_names=model.speed_names,
+        ),
+        0.01,
+    )
+    first, second = model.speed_names
+    law = DynamicController(K, references={names[0]: 0.6}, limits={first: 4.0})
+    made = al.deploy.c_controller(model, law, tmp_path, name="hold")
+    assert made.arguments == {"t": 1, "y": 2, "r": 1, "x": 2, "u": 2, "x_next": 2}
+    assert made.check().startswith("hold: largest relative error")
+    assert "operations of controller" in repr(made)
+    assert f"u[2]  out: {first}, {second}" in made.files[0].read_text()
+    run = al.simulate(
+        model, [0.1, -0.2], duration=0.2, step=1e-3, interval=0.01, integrator="rk4", controller=law
+    )
+    shared = tmp_path / "hold.so"
+    compiler.shared_library("test", [made.files[1]], shared, compiler.this_platform())
+    function = ctypes.CDLL(str(shared)).hold
+    x, u, following = np.zeros(2), np.zeros(2), np.zeros(2)
+    for k in range(20):
+        arrays = (run.time[k : k + 1].copy(), run.q[k].copy(), np.array([0.6]), x, u, following)
+        function(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
+        np.testing.assert_allclose(u, run.efforts[k], rtol=1e-12, atol=1e-12)  # the same operations
+        x[:] = following
+    assert np.abs(run.efforts[:, 0]).max() == 4.0
+
+
+def test_what_controllers_are_refused(tmp_path):
+    model = library.two_link()
+    K = al.control.StateSpace([[-1.0]], [[1.0]], [[1.0]], input_names=("q:none",))
+    with pytest.raises(ArgumentError, match=r"'controller' is continuous; al\.control\.c2d"):
+        al.deploy.c_controller(model, K, tmp_path)
+    with pytest.raises(
+        ArgumentError, match="c_controller: 'controller' reads what is no output of the model"
+    ):
+        al.deploy.c_controller(model, al.control.c2d(K, 0.1), tmp_path)
+    with pytest.raises(
+        UnsupportedError, match="expected a StateSpace, a GainSchedule or a DynamicController"
+    ):
+        al.deploy.c_controller(model, lambda t, q, v: q, tmp_path)
+    made = al.deploy.c_source(library.pendulum(), tmp_path)
+    with pytest.raises(ArgumentError, match="no emulator for 'cortex-m4'"):
+        made.check("cortex-m4")

@@ -1,6 +1,7 @@
 """Models that leave Python: functional mock-up units, C programs with integrators, compilers for boards and platforms."""
 
 from alembert.deploy.compiler import CompilerError as CompilerError
+from alembert.deploy.controller import c_controller as c_controller
 from alembert.deploy.fmu import fmu as fmu
 from alembert.deploy.imported import ImportedUnit as ImportedUnit
 from alembert.deploy.imported import UnitError as UnitError

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,10 @@ BOARDS = {
     "aarch64": ["-target", "aarch64-linux-musl"],
 }
 """objects that use nothing of a system but the mathematics library; musl's headers declare it"""
+
+
+EMULATED = {"aarch64": ("qemu-aarch64", "qemu-aarch64-static")}
+"""boards whose programs can be run here, by what"""
 
 
 class CompilerError(AlembertError, RuntimeError):
@@ -64,10 +69,40 @@ def shared_library(function: str, sources: Sequence[Path], target: Path, where: 
     _run(function, [*_for(function, where), *options, "-o", str(target), *map(str, sources), *libraries])
 
 
-def program(function: str, sources: Sequence[Path], target: Path) -> None:
-    """Compile and link a program for this machine."""
+def program(function: str, sources: Sequence[Path], target: Path, board: str = "") -> None:
+    """Compile and link a program for this machine, or for a board whose programs are emulated."""
     options = ["-O2", "-std=c99", "-o", str(target), *map(str, sources), "-lm"]
-    _run(function, [*_for(function, this_platform()), *options])
+    command = [*_for_board(function, board), "-static"] if board else _for(function, this_platform())
+    _run(function, [*command, *options])
+
+
+def emulator(function: str, board: str) -> list[str]:
+    """What runs programs for a board here."""
+    if board not in EMULATED:
+        raise ArgumentError(unknown(f"{function}: no emulator for", board, EMULATED))
+    found = next((x for name in EMULATED[board] if (x := shutil.which(name))), None)
+    if found is None:
+        raise CompilerError(f"{function}: programs for {board} need {' or '.join(EMULATED[board])} here")
+    return [found]
+
+
+def loaded_size(target: Path) -> int:
+    """Bytes of code and constants in an object file; of the whole file where it is no ELF file."""
+    data = target.read_bytes()
+    if data[:4] != b"\x7fELF":
+        return len(data)
+    wide = data[4] == 2
+    at, size, count = (
+        struct.unpack_from("<Q", data, 40)[0] if wide else struct.unpack_from("<I", data, 32)[0],
+        *struct.unpack_from("<HH", data, 58 if wide else 46),
+    )
+    found = 0
+    for k in range(count):
+        kind = struct.unpack_from("<I", data, at + k * size + 4)[0]
+        flags, _, _, length = struct.unpack_from("<4Q" if wide else "<4I", data, at + k * size + 8)
+        if flags & 2 and kind == 1:  # what is loaded, and has bytes in the file
+            found += length
+    return int(found)
 
 
 def object_file(function: str, source: Path, target: Path, where: str) -> None:

@@ -39,25 +39,30 @@ class CSource:
     """bytes of automatic variables in arrays of the step; nothing else is kept, nothing allocated"""
 
     def __repr__(self) -> str:
-        counted = ", ".join(f"{name} {self.operations[name]}" for name in ("derivatives", "step"))
+        shown = [name for name in ("derivatives", "step", "controller") if name in self.operations]
+        counted = ", ".join(f"{name} {self.operations[name]}" for name in shown)
         return f"<CSource {self.files[1].name}: operations of {counted}; {self.memory} bytes of arrays>"
 
-    def check(self) -> str:
-        """Compile the test program for this machine and run it: its last line, or an error with what differs."""
+    def check(self, board: str = "") -> str:
+        """Compile the test program for this machine and run it: its last line, or an error with what differs.
+
+        With "aarch64" it is made for such a processor by Zig, and run by QEMU (`qemu-aarch64`, or `qemu-aarch64-static`).
+        """
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / ("check.exe" if os.name == "nt" else "check")
-            compiler.program("c_source", self.files[1:], target)
-            found = subprocess.run([str(target)], capture_output=True, text=True, check=False)
+            before = compiler.emulator("c_source", board) if board else []
+            compiler.program("c_source", self.files[1:], target, board)
+            found = subprocess.run([*before, str(target)], capture_output=True, text=True, check=False)
         if found.returncode:
             raise compiler.CompilerError(f"c_source: the compiled code differs: {found.stdout.strip()}")
         return found.stdout.strip().splitlines()[-1]
 
     def object_size(self, board: str) -> int:
-        """Compile the source for a board ("cortex-m4", "cortex-m7", "aarch64") or a platform; bytes of the object file."""
+        """Bytes of code and constants when compiled for a board ("cortex-m4", "cortex-m7", "aarch64") or a platform."""
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / "model.o"
             compiler.object_file("c_source", self.files[1], target, board)
-            return target.stat().st_size
+            return compiler.loaded_size(target)
 
 
 def c_source(

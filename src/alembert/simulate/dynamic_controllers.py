@@ -178,6 +178,15 @@ def _state_names(law: StateSpace | GainSchedule) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class LawAlone:
+    """`function(t, y, r, x)` gives outputs u and x' or the next x; y by name with units, set points r with their numbers."""
+
+    function: ca.Function
+    measured: Mapping[str, str]
+    set_points: Mapping[str, float]
+
+
 class BoundController:
     """A controller on a model: which row of outputs, reading or reference each input is, and where outputs act."""
 
@@ -389,6 +398,52 @@ class BoundController:
         tau = self._efforts(w, t, q, v, p) + rest
         flat = ca.vertcat(ca.SX(0, 1), *readings.values())
         return ca.Function("controller", [t, q, v, x, p, flat], [ca.densify(tau), ca.densify(rate)])
+
+    def alone(self) -> LawAlone:
+        """The law without the model, for a controller that runs elsewhere: of what is measured, and of its set points."""
+        K = self.controller
+        t, x = ca.SX.sym("t"), ca.SX.sym("x", self.size)
+        zero, p = self._point(list(self.rows)), ca.DM(self.model.compute.parameter_defaults)
+        measured = {name: ca.SX.sym("y") for name in self.rows}
+        points: dict[str, tuple[ca.SX, float]] = {}
+        y = []
+        for name in K.inputs:
+            given = None
+            if name in K.references:
+                value = K.references[name]
+                if isinstance(value, int | float | np.number):
+                    points[name] = (ca.SX.sym("r"), float(value))
+                    given = points[name][0]
+                else:
+                    given = self._reference(name, t, ca.SX(p))
+            if name not in self.rows:
+                assert given is not None
+                y.append(given)
+            else:
+                y.append(measured[name] - (zero[name] if given is None else given))
+        signal = None
+        if isinstance(K.law, GainSchedule):
+            signal = t if K.law.signal == "t" else measured[K.law.signal]
+        u0, _ = self._offset()
+        w, following = self._step(t, ca.vertcat(ca.SX(0, 1), *y), x, u0, signal)
+        arguments = {
+            "t": t,
+            "y": ca.vertcat(ca.SX(0, 1), *measured.values()),
+            "r": ca.vertcat(ca.SX(0, 1), *(r for r, _ in points.values())),
+            "x": x,
+        }
+        function = ca.Function(
+            "law",
+            list(arguments.values()),
+            [ca.densify(w), ca.densify(following)],
+            list(arguments),
+            ["u", "x_next"],
+        )
+        return LawAlone(
+            function,
+            {name: row.unit for name, row in self.rows.items()},
+            {name: value for name, (_, value) in points.items()},
+        )
 
     def _point(self, names: Sequence[str]) -> dict[str, float]:
         """What is measured at the point."""
