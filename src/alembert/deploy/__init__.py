@@ -1,5 +1,6 @@
 """Models that leave Python: functional mock-up units, C programs with integrators, compilers for boards and platforms."""
 
+from alembert.deploy.browser_link import BrowserLink as BrowserLink
 from alembert.deploy.compiler import CompilerError as CompilerError
 from alembert.deploy.controller import c_controller as c_controller
 from alembert.deploy.fmu import fmu as fmu

@@ -159,7 +159,7 @@ class ModelEditor {
     const key = scene && JSON.stringify(scene);
     if (!scene || key === this.drawn) return;
     this.drawn = key;
-    const data = { ...decode(scene), editing: true };
+    const data = { ...decode(scene), given: true };
     if (!this.player) {
       this.player = new Player(data, this.host);
       if (!this.host.querySelector("aside")) this.host.querySelector(".stage").after(element("aside", { ariaLabel: "joints" }));

@@ -169,7 +169,7 @@ class Player {
     const choices = [
       ["trails", "Trails", m && d.trails.length], ["ghosts", "Ghosts", m && m.count > 1], ["forces", "Forces", d.arrows.length], ["frames", "Frames", true],
       ["com", "Mass", d.masses.length], ["inertia", "Inertia", d.masses.length], ["loops", "Loops", d.loops.length], ["sensors", "Sensors", d.sensors.length],
-      ["names", "Names", true], ["pull", "Pull", this.hand && !d.editing], ["ground", "Ground", d.gravity > 0], ["follow", "Follow", m && m.count > 1],
+      ["names", "Names", true], ["pull", "Pull", this.hand && !d.given], ["ground", "Ground", d.gravity > 0], ["follow", "Follow", m && m.count > 1],
     ];
     this.switches = {};
     for (const [name, label, offered] of choices) {
