@@ -308,6 +308,11 @@ class Reference:
                 return False
         return self.filter.allows(trial)
 
+    def corrects(self, alpha: float, trial: Merit) -> bool:
+        """Whether a corrected step is more than one that goes nowhere: where a step in full reaches the residuals of the
+        iterate with the other sign, its correction is no step at all."""
+        return self.switches(alpha) or trial.infeasibility <= tuning.CORRECTED * self.here.infeasibility
+
     def _rises(self, trial: Merit) -> bool:
         phi, new = self.here.objective, trial.objective
         if new <= phi:

@@ -54,7 +54,7 @@ class InteriorPoint:
 
     def solve(self, x: Array, u: Array, z: Array, warm: Warm | None = None) -> Outcome:
         """From these states, controls and z, with the multipliers of `warm` or estimates of them."""
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         x, u, z = (np.array(a, dtype=float, order="C") for a in (x, u, z))
         units = warm.units if warm is not None else None
         if self._known is not None:
@@ -123,6 +123,7 @@ class InteriorPoint:
             newton.with_cost(newton.mu)
             merit, slope = self._return_to(kept)
         newton.seconds["total"] = time.perf_counter() - began
+        newton.seconds["processor"] = time.process_time() - worked
         iterate = newton.stated()
         return Outcome(
             *(status, message, iterate, merit.cost, merit.worst, slope, self.history),
@@ -272,7 +273,7 @@ class InteriorPoint:
                 break
             alpha, dual, _ = newton.lengths(fraction)
             trial = newton.try_(alpha)
-            if reference.takes(longest, trial):
+            if reference.takes(longest, trial) and reference.corrects(longest, trial):
                 self._adapt(1.0)
                 return self._take(reference, longest, alpha, dual, trial)
         newton.again(kept)

@@ -31,7 +31,7 @@ from alembert.optimal.outcome import Iterate, Residuals, Warm
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.stages import Stages
-from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
+from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, Reach, TimeSweep, together
 
 Array = np.ndarray
 
@@ -115,6 +115,7 @@ class Newton:
         self.stages = stages
         self.seconds = {"functions": 0.0, "sweep": 0.0}
         self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
+        self.sweep.reach = Reach()
         self._curved = False
         """whether the blocks of the Hessian that never change are in place"""
         for name in (self._alpha, self._here, self._there, self._duals, self._step, self.sweep.found):

@@ -38,6 +38,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy.linalg as sl
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -57,6 +58,8 @@ SINGULAR = 1e-11
 """of the largest eigenvalue: below it, conditions count as repeating each other"""
 UNREACHED = 1e-5
 """of the largest entry of the Gramian's diagonal"""
+LARGEST_ETA = 1e2
+"""the first limit of `Reach`, in units of the scaled cost, whose multipliers are of the order of one"""
 DOUBTFUL = 1e-4
 """the same: below it they may do so, away from the solution"""
 
@@ -116,6 +119,7 @@ class TimeSweep:
         self.found, (self.x, self.u, self.costates, self.start, self.end) = together(
             (N + 1, n), (N, m), (N + 1, n), (starts,), (ends,)
         )
+        self.reach = Reach()
         self.weights, self._shift, self._rho = np.ones(columns), np.zeros(1), np.zeros(1)
         self._penalty, self._trace = np.zeros(1), np.zeros(1)
         self.unrolled = n + m <= LARGEST_UNROLLED
@@ -165,7 +169,7 @@ class TimeSweep:
             self._lapack(shift)
         if not (self._close is not None and self._fixed_start()):
             self.x[0], self.start[...], self.weights[1:] = stationary(
-                self.P[0], self.z[0], self.W[0], self.first, damping
+                self.P[0], self.z[0], self.W[0], self.first, damping, self.reach
             )
             self.costates[0] = self.P[0] @ self.x[0] + self.z[0] @ self.weights
         self._outward()
@@ -275,12 +279,15 @@ def together(*shapes: tuple[int, ...]) -> tuple[Array, list[Array]]:
     return whole, [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def stationary(P: Array, z: Array, W: Array, start: Conditions, damping: float) -> tuple[Array, Array, Array]:
+def stationary(
+    P: Array, z: Array, W: Array, start: Conditions, damping: float, reach: Reach | None = None
+) -> tuple[Array, Array, Array]:
     """The stationary point of (4) at the first stage: x_0, the multipliers of the start, and eta.
 
     x_0 = x_p + Y y with C_0 Y = 0; what the start leaves open, y, and eta are found together.
     """
-    x, Y = _start(start, len(P))
+    inverse, Y = _start(start.C.shape, start.C.tobytes())
+    x = -inverse @ start.c
     free, S = Y.shape[1], z[:, 1:]
     if free:
         e = len(W)
@@ -289,50 +296,45 @@ def stationary(P: Array, z: Array, W: Array, start: Conditions, damping: float) 
         system[:free, free:] = Y.T @ S
         system[free:, :free] = system[:free, free:].T
         right = -np.concatenate([Y.T @ (P @ x + z[:, 0]), W[:, 0] + S.T @ x])
-        found = _solve_free(system, right, free, damping)
+        found = _solve_free(system, right, free, damping, reach)
         eta = found[free:]
         x = x + Y @ found[:free]
     else:
-        eta = _solve_symmetric(W[:, 1:], -(W[:, 0] + S.T @ x), 0, damping)
+        eta = _solve_symmetric(W[:, 1:], -(W[:, 0] + S.T @ x), 0, damping, reach)
     if not len(start.c):
         return x, start.c, eta
-    slope = P @ x + z[:, 0] + S @ eta
-    if len(start.c) == len(P) and not free:
-        return x, -np.linalg.solve(start.C.T, slope), eta
-    return x, -np.linalg.lstsq(start.C.T, slope, rcond=1e-12)[0], eta
+    return x, -inverse.T @ (P @ x + z[:, 0] + S @ eta), eta
 
 
-def _start(start: Conditions, n: int) -> tuple[Array, Array]:
-    """The smallest x with C_0 x + c_0 = 0, and a basis of what C_0 leaves open."""
-    if not len(start.c):
-        return np.zeros(n), np.eye(n)
-    if len(start.c) == n:
-        try:
-            x = -np.linalg.solve(start.C, start.c)
-        except np.linalg.LinAlgError:
-            x = np.full(n, np.nan)
-        if np.abs(x).max() < 1e8:
-            return x, np.empty((n, 0))
-    U, values, V = np.linalg.svd(start.C)
-    rank = int(np.sum(values > 1e-12 * values[0])) if len(values) else 0
-    return -V[:rank].T @ ((U[:, :rank].T @ start.c) / values[:rank]), V[rank:].T
+@lru_cache(maxsize=64)
+def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array]:
+    """The pseudoinverse of C_0, and a basis of what it leaves open; conditions on the state itself never change."""
+    C = np.frombuffer(entries).reshape(shape)
+    n = shape[1]
+    if not shape[0] or not np.isfinite(C).all():
+        return np.full((n, shape[0]), np.nan), np.eye(n) if not shape[0] else np.empty((n, 0))
+    U, values, V = np.linalg.svd(C)
+    rank = int(np.sum(values > 1e-12 * values[0]))
+    return (V[:rank].T / values[:rank]) @ U[:, :rank].T, V[rank:].T
 
 
-def _solve_free(system: Array, right: Array, free: int, damping: float) -> Array:
+def _solve_free(system: Array, right: Array, free: int, damping: float, reach: Reach | None) -> Array:
     """What is free first, where it has a minimum of its own: weights of equations in it may be of any size."""
     if not np.isfinite(right).all():
         raise Indefinite(0)
-    try:
-        factor = sl.cho_factor(system[:free, :free], lower=True)
-    except (sl.LinAlgError, ValueError):
-        return _solve_symmetric(system, right, free, damping)
+    factor, failed = dpotrf(system[:free, :free], lower=1)
+    if failed or not np.isfinite(system).all():
+        return _solve_symmetric(system, right, free, damping, reach)
     S = system[:free, free:]
-    K = sl.cho_solve(factor, np.column_stack([S, right[:free]]))
-    eta = _solve_symmetric(system[free:, free:] - S.T @ K[:, :-1], right[free:] - S.T @ K[:, -1], 0, damping)
+    K = dpotrs(factor, np.column_stack([S, right[:free]]), lower=1)[0]
+    left = (system[free:, free:] - S.T @ K[:, :-1], right[free:] - S.T @ K[:, -1])
+    eta = _solve_symmetric(*left, 0, damping, reach)
     return np.concatenate([K[:, -1] - K[:, :-1] @ eta, eta])
 
 
-def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> Array:
+def _solve_symmetric(
+    system: Array, right: Array, free: int, damping: float, reach: Reach | None = None
+) -> Array:
     """The solution; where conditions repeat each other, or ask for what cannot be reached, the smallest one.
 
     A minimum over what is free at the start has as many positive eigenvalues.
@@ -345,7 +347,14 @@ def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> 
     if not rows.any():  # nothing is asked for
         return np.zeros(len(right))
     scale = 1 / np.sqrt(np.maximum(rows, SINGULAR**2 * rows.max()))
-    values, vectors = np.linalg.eigh(system * scale[:, None] * scale)
+    scaled = system * scale[:, None] * scale
+    if not free:  # of eta alone: a Gramian, unless what is asked for repeats itself
+        factor, failed = dpotrf(-scaled, lower=1)
+        if not failed:
+            inverse = dpotrs(factor, np.eye(len(scaled)), lower=1)[0]
+            if -np.trace(scaled) * np.trace(inverse) < 1 / DOUBTFUL:
+                return -dpotrs(factor, right * scale, lower=1)[0] * scale
+    values, vectors = np.linalg.eigh(scaled)
     sizes = np.abs(values)
     largest = sizes.max()
     if free and np.sum(values > SINGULAR * largest) < free:
@@ -354,7 +363,31 @@ def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> 
         values = np.where(sizes > SINGULAR * largest, values, np.inf)
         if damping:
             values = values + (damping * largest) ** 2 / values
-    return (vectors @ ((vectors.T @ (right * scale)) / values)) * scale
+    found = (vectors.T @ (right * scale)) / values
+    if reach is not None and not free:
+        reach.limit(
+            found, np.abs(found) * np.abs(vectors * scale[:, None]).max(axis=0), sizes < DOUBTFUL * largest
+        )
+    return (vectors @ found) * scale
+
+
+@dataclass
+class Reach:
+    """How large multipliers of conditions at the end may become that can hardly be reached.
+
+    Where what is conserved makes conditions repeat each other (the momentum of what floats freely), they do so at motions of the
+    model only: away from them the Gramian is nearly singular, and the multipliers that it gives, of any size, make a
+    Hessian of no use. A multiplier that is limited leaves a part of its condition to the next steps; the limit gives way,
+    for conditions that are hard to reach and ask for such multipliers.
+    """
+
+    largest: float = LARGEST_ETA
+
+    def limit(self, found: Array, sizes: Array, doubtful: Array) -> None:
+        over = doubtful & (sizes > self.largest)
+        if over.any():
+            found[over] *= self.largest / sizes[over]
+            self.largest *= 2
 
 
 # --- machine code -------------------------------------------------------------------------------------------

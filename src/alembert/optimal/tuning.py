@@ -38,6 +38,8 @@ LARGEST_RISE = 5.0
 """orders of magnitude by which the objective may rise in a step"""
 ROUNDING = 10 * float(np.finfo(float).eps)
 """of an objective, relative to its size: the functions of a stage are sums of some tens of terms"""
+CORRECTED = 0.9
+"""the factor by which a corrected step must reduce the infeasibility, unless it is taken for its descent"""
 CORRECTIONS = 4
 """second-order corrections of a step"""
 PROGRESS = 0.99
