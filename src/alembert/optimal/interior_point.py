@@ -84,6 +84,10 @@ class InteriorPoint:
                 number = len(self.history)
                 newton.linearise()
                 errors = newton.errors(merit, self.tolerance)
+                if errors.slope > tuning.LOST:
+                    newton.estimate_multipliers()
+                    newton.linearise()
+                    errors = newton.errors(merit, self.tolerance)
                 slope, error = errors.slope, errors.error(0.0, self._size(merit))
                 self._note(merit, alpha, slope)
                 if not (math.isfinite(slope) and merit.is_finite):

@@ -471,6 +471,7 @@ class Newton:
             found = self._solve()
         self._rho, self.shift = self.options["rho"], self.options["shift"]
         self._remembered = self.shift or self._remembered
+        self.sweep.reach.give_way()
         if found and self._steep:
             self.sweep.refine(**self.options)
         if found and self._held:

@@ -348,7 +348,7 @@ def _solve_symmetric(
         return np.zeros(len(right))
     scale = 1 / np.sqrt(np.maximum(rows, SINGULAR**2 * rows.max()))
     scaled = system * scale[:, None] * scale
-    if not free:  # of eta alone: a Gramian, unless what is asked for repeats itself
+    if not free and rows.min() > UNREACHED * rows.max():  # of eta alone: a Gramian, unless what is asked for repeats itself
         factor, failed = dpotrf(-scaled, lower=1)
         if not failed:
             inverse = dpotrs(factor, np.eye(len(scaled)), lower=1)[0]
@@ -365,9 +365,9 @@ def _solve_symmetric(
             values = values + (damping * largest) ** 2 / values
     found = (vectors.T @ (right * scale)) / values
     if reach is not None and not free:
-        reach.limit(
-            found, np.abs(found) * np.abs(vectors * scale[:, None]).max(axis=0), sizes < DOUBTFUL * largest
-        )
+        along = np.abs(found) * np.abs(vectors * scale[:, None]).max(axis=0)
+        hardly = rows @ vectors**2 < UNREACHED * rows.max()
+        reach.limit(found, along, hardly | (sizes < DOUBTFUL * largest))
     return (vectors @ found) * scale
 
 
@@ -382,12 +382,18 @@ class Reach:
     """
 
     largest: float = LARGEST_ETA
+    was_met: bool = False
 
     def limit(self, found: Array, sizes: Array, doubtful: Array) -> None:
         over = doubtful & (sizes > self.largest)
         if over.any():
             found[over] *= self.largest / sizes[over]
-            self.largest *= 2
+            self.was_met = True
+
+    def give_way(self) -> None:
+        """After a step."""
+        self.largest *= 2 if self.was_met else 1
+        self.was_met = False
 
 
 # --- machine code -------------------------------------------------------------------------------------------
