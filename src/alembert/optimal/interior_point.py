@@ -312,7 +312,7 @@ class InteriorPoint:
                     newton.end_restoration()
                     self._floor = 0.0
                     return found, alpha
-                newton.begin_restoration(barrier)
+                newton.begin_restoration(barrier, anew=False)
         self._missed = min(self._missed, here.worst)
         newton.with_cost(mu)
         return self._go_back()

@@ -601,10 +601,14 @@ class Newton:
         new = self._new
         return new[7], new[8], new[9] - new[3], self._new_start, self._new_end, new[10] - new[6]
 
-    def begin_restoration(self, mu: float) -> None:
-        """From here on there is no cost, and `restoring_step` goes towards feasibility, with the barrier `mu`."""
+    def begin_restoration(self, mu: float, *, anew: bool = True) -> None:
+        """From here on there is no cost, and `restoring_step` goes towards feasibility, with the barrier `mu`.
+
+        If `anew`, slacks begin at what they bound, pushed off their bounds: those that are at one would stop each step."""
         self._scale[0], self.mu, self._curved = 0.0, mu, False
         self._duals[...] = 0.0
+        if anew and (self.it.path.slack.size or self.it.last.slack.size):
+            self._enter()
         self.it.path.settle(mu)
         self.it.last.settle(mu)
 

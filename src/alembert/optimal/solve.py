@@ -234,6 +234,8 @@ class Transcribed:
                 outcome = self._nudged(attempt, outcome)
             if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
                 outcome = self._in_given_time(problem, attempt, outcome)
+            if is_judged and guess is not None and solver == "sweep":
+                outcome = self._from_straight(attempt, outcome)
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
             outcome.status, outcome.message = out_of_time(report)
         _remark(attempt, outcome)
@@ -254,9 +256,25 @@ class Transcribed:
         if left < 1:
             return stalled
         outcome = self._run(replace(attempt, x=it.x, u=it.u, z=it.z, iterations=left), "sweep")
+        _add_seconds(outcome, stalled)
         if outcome.status not in ("solved", "acceptable"):
             return stalled
         outcome.history = [*stalled.history, *(replace(i, number=done + i.number) for i in outcome.history)]
+        return outcome
+
+    def _from_straight(self, attempt: Attempt, lost: Outcome) -> Outcome:
+        """From a straight motion, where no way leads on from the guess."""
+        done = len(lost.history)
+        left = attempt.iterations - done
+        if lost.status not in ("stalled", "infeasible") or left < 1:
+            return lost
+        x, u, z = guesses.place(attempt.stages, guesses.make(attempt.stages.problem, None))
+        outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
+        _add_seconds(outcome, lost)
+        if outcome.status not in ("solved", "acceptable"):
+            return lost
+        outcome.history = [*lost.history, *(replace(i, number=done + i.number) for i in outcome.history)]
+        outcome.message += "; begun from a straight motion: no way led on from the guess"
         return outcome
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
@@ -276,6 +294,7 @@ class Transcribed:
             u = attempt.u + infeasible.units.u * self._waves(size, turns)
             outcome = self._run(replace(attempt, u=u, iterations=left, known=None), "sweep")
             done += [replace(i, number=len(done) + i.number) for i in outcome.history]
+            _add_seconds(outcome, infeasible)
             if outcome.status in ("solved", "acceptable"):
                 outcome.history = done
                 outcome.message += (
@@ -368,6 +387,13 @@ def waves(stages: Stages, size: float, turns: float) -> np.ndarray:
     t = (stages.nodes[:-1, None] + stages.numbers[:, 1:2] * np.array(stages.control_places))[:, :, None]
     wave = size * np.cos(np.pi * turns * t * (1 + np.arange(m)) + np.arange(m))
     return wave.reshape(-1, points * m)
+
+
+def _add_seconds(later: Outcome, before: Outcome) -> None:
+    """What an earlier attempt took belongs to the solve."""
+    for name, value in before.seconds.items():
+        later.seconds[name] = later.seconds.get(name, 0.0) + value
+    before.seconds = dict(later.seconds)
 
 
 def unreached(stages: Stages, it: Iterate) -> list[str]:
