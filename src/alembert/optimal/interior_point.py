@@ -290,7 +290,7 @@ class InteriorPoint:
             self._anderson.clear()
         low = max(mu, min(tuning.BARRIER, 0.1 * first))
         newton.begin_restoration(low)
-        here, alpha, damping = newton.try_(0.0), 0.0, 1e-2
+        here, alpha, damping, short = newton.try_(0.0), 0.0, 1e-2, 0
         for _ in range(tuning.LONGEST_RESTORATION):
             if len(self.history) >= self.iterations:
                 break
@@ -302,6 +302,9 @@ class InteriorPoint:
                 damping = 10 * max(damping, 1e-1)
                 continue
             here, alpha = step
+            short = short + 1 if alpha < tuning.CHOKED else 0
+            if short > tuning.MOST_CHOKED:
+                break
             damping = damping / 4 if alpha > 0.3 else 4 * damping
             damping = min(max(damping, tuning.LEAST_DAMPING), tuning.LARGEST_DAMPING)
             newton.mu = max(mu, min(newton.mu, 0.1 * here.infeasibility))

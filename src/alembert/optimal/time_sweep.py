@@ -348,7 +348,9 @@ def _solve_symmetric(
         return np.zeros(len(right))
     scale = 1 / np.sqrt(np.maximum(rows, SINGULAR**2 * rows.max()))
     scaled = system * scale[:, None] * scale
-    if not free and rows.min() > UNREACHED * rows.max():  # of eta alone: a Gramian, unless what is asked for repeats itself
+    if (
+        not free and rows.min() > UNREACHED * rows.max()
+    ):  # of eta alone: a Gramian, unless what is asked for repeats itself
         factor, failed = dpotrf(-scaled, lower=1)
         if not failed:
             inverse = dpotrs(factor, np.eye(len(scaled)), lower=1)[0]

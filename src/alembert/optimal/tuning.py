@@ -68,6 +68,8 @@ LONGEST_RESTORATION = 200
 """its most steps"""
 SHORTEST_RESTORING = 1e-8
 """the shortest step of a restoration: where not even that reduces the infeasibility, its slope vanishes"""
+CHOKED, MOST_CHOKED = 1e-2, 10
+"""the length below which a step of a restoration leads nowhere, and how many of them in a row end it"""
 LEAST_DAMPING, LARGEST_DAMPING = 1e-8, 1e8
 """of steps of a restoration: the weight of their squared length"""
 MOST_RETURNS = 4
