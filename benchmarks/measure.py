@@ -32,6 +32,7 @@ from benchmarks import (
     reach,
     robots,
     simulation,
+    starts,
     structures,
     timing,
 )
@@ -52,6 +53,7 @@ PARTS = (
     "mission",
     "loops",
     "optimal",
+    "starts",
     "control",
     "reach",
     "deploy",
@@ -90,6 +92,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "mission": lambda: mission.rows(quick=quick, notes=results.notes),
         "loops": lambda: loops.rows(effort, notes=results.notes),
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
+        "starts": lambda: starts.rows(quick=quick),
         "control": lambda: list(control.rows(quick=quick)),
         "reach": lambda: list(reach.rows(quick=quick, notes=results.notes)),
         "deploy": lambda: list(deploy.rows(quick=quick, notes=results.notes)),

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, effort, examples
+from alembert.optimal import Problem, System, effort, examples
 from alembert.optimal.diagnosis import largest_turn, turn_remark, turns_too_far
+from alembert.optimal.solve import Transcribed
+from alembert.optimal.time_sweep import Reach
 
 HANGING, UPRIGHT = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
 
@@ -129,6 +131,48 @@ def test_effort_by_joint():
     cheap = Problem(model, 1.0, **ends).solve(40)
     assert dear.success
     assert np.sum(dear.control("elbow") ** 2) < np.sum(cheap.control("elbow") ** 2)
+
+
+def test_conditions_that_repeat_each_other_away_from_motions():
+    """Momentum is conserved, so that half of the conditions at the end say nothing new, but only at motions of the
+    satellite: from guesses that are none multipliers grew to 1e14 in ten steps, and 58 to 321 iterations were taken;
+    with limits about ten."""
+    example = examples.satellite()
+    model, t = example.problem.model, np.linspace(0, 5, 21)
+    q = np.tile(model.neutral(), (21, 1))
+    waves = np.sin(np.pi * t / 5)[:, None] * np.random.default_rng(1).normal(size=(1, model.nv))
+    guess = {"time": t, "q": model.integrate(q, 0.3 * waves), "v": 0.3 * waves}
+    assert example.problem.solve(30, guess=guess, iterations=40).converged
+    reach = Reach()
+    found = np.array([1e9, 1e9, 5.0])
+    reach.limit(found, np.abs(found), np.array([True, False, True]))
+    np.testing.assert_array_equal(found, [reach.largest, 1e9, 5.0])
+    before = reach.largest
+    reach.give_way()
+    assert reach.largest == 2 * before
+    reach.give_way()  # not met again
+    assert reach.largest == 2 * before
+
+
+def test_lost_guesses_give_way_to_a_straight_one(monkeypatch):
+    problem = Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, start={"x": 0}, end={"x": 1})
+    given = {"time": [0, 1], "x": [[0], [5]], "controls": [[1], [1]]}
+    run, starts = Transcribed._run, []
+
+    def lost(self, attempt, solver):
+        outcome = run(self, attempt, solver)
+        starts.append(attempt.x[-1, 0])
+        if len(starts) == 1:
+            outcome.status, outcome.message = "infeasible", "no way"
+        return outcome
+
+    monkeypatch.setattr(Transcribed, "_run", lost)
+    found = problem.solve(8, transcription="rk4", guess=given)
+    assert found.success
+    assert starts == [5, 1]
+    assert found.message == "solved; begun from a straight motion: no way led on from the guess"
+    assert [i.number for i in found.history] == list(range(len(found.history)))
+    assert found.cost == pytest.approx(0.5, abs=1e-9)  # u = 1: constant controls are exact
 
 
 def test_a_start_from_which_nothing_leads_on():

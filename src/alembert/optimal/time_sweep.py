@@ -377,10 +377,10 @@ def _solve_symmetric(
 class Reach:
     """How large multipliers of conditions at the end may become that can hardly be reached.
 
-    Where what is conserved makes conditions repeat each other (the momentum of what floats freely), they do so at motions of the
-    model only: away from them the Gramian is nearly singular, and the multipliers that it gives, of any size, make a
-    Hessian of no use. A multiplier that is limited leaves a part of its condition to the next steps; the limit gives way,
-    for conditions that are hard to reach and ask for such multipliers.
+    Where what is conserved makes conditions repeat each other (the momentum of what floats freely), they do so at motions
+    of the model only: away from them the Gramian is nearly singular, and the multipliers that it gives, of any size, make
+    a Hessian of no use. A multiplier that is limited leaves a part of its condition to the next steps; the limit gives
+    way, for conditions that are hard to reach and ask for such multipliers.
     """
 
     largest: float = LARGEST_ETA

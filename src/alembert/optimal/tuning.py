@@ -87,9 +87,10 @@ that bounds do not outweigh it in the first steps. With 1 and with 100 all examp
 iterations that differ by less than half, those of the pitcher, which has several optima, by twice (run of 2026-11-17)"""
 LARGEST_ESTIMATE = 1e3
 """multipliers of least squares that are larger are not trusted, and zero is taken, as in IPOPT"""
-LOST = 1e6
+LOST = 1e7
 """the slope of the Lagrangian beyond which multipliers are of no use, and are estimated anew: those of the scaled cost are
-of the order of one, or some thousands where the guess says nothing of the cost"""
+of the order of one, or some thousands where the guess says nothing of the cost. With 1e6 one of twenty random starts of the
+acrobot is lost, with 1e8 the satellite with two wheels takes three times the iterations (run of 2026-11-18)"""
 LEAST_COST = 1e-3
 """of the scaled cost: where the least cost is 0, or nearly, products of multipliers and distances need not be smaller yet"""
 STEEP = 1e4
