@@ -102,8 +102,7 @@ def study(name: str, starts: int = STARTS) -> tuple[Tally, Tally]:
 def _solve(kind: Kind, start: Any, solver: str) -> tuple[bool, float, float, int, str]:
     more: dict[str, Any] = {"solver": solver, "time_limit": LIMIT, "guess": start, "progress": False}
     found = kind.problem.solve(kind.steps, **kind.options | more)
-    whole = found.solution if isinstance(kind.problem, Phases) else found
-    return whole.converged, whole.cost, whole.seconds["processor"], whole.iterations, whole.message
+    return found.converged, found.cost, found.seconds["processor"], found.iterations, found.message
 
 
 def draws(kind: Kind, count: int, rng: np.random.Generator) -> Iterator[Any]:

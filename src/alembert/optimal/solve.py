@@ -234,7 +234,7 @@ class Transcribed:
                 outcome = self._nudged(attempt, outcome)
             if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
                 outcome = self._in_given_time(problem, attempt, outcome)
-            if is_judged and guess is not None and solver == "sweep":
+            if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
                 outcome = self._from_straight(attempt, outcome)
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
             outcome.status, outcome.message = out_of_time(report)
