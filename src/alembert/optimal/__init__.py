@@ -13,6 +13,9 @@ from alembert.optimal.costs import final_momentum as final_momentum
 from alembert.optimal.costs import running as running
 from alembert.optimal.costs import terminal as terminal
 from alembert.optimal.costs import tracking as tracking
+from alembert.optimal.dynamic_programming import FeedbackOnGrid as FeedbackOnGrid
+from alembert.optimal.dynamic_programming import JumpNoise as JumpNoise
+from alembert.optimal.dynamic_programming import dynamic_programming as dynamic_programming
 from alembert.optimal.lagrange import LagrangeForm as LagrangeForm
 from alembert.optimal.lagrange import LagrangeSolution as LagrangeSolution
 from alembert.optimal.lagrange import lagrange_form as lagrange_form

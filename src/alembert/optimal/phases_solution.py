@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -20,6 +21,8 @@ from alembert.optimal.solution import Solution
 from alembert.optimal.stages import Stages
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from alembert.optimal.phases import Phases
     from alembert.optimal.refinement import MeshRound
 
@@ -192,6 +195,18 @@ class PhasesSolution:
             for j in np.flatnonzero(~(gaps <= tolerance * np.maximum(1.0, of))):
                 found.append(Violation(part.stages.x_names[j], when, float(gaps[j])))
         return sorted(found, key=lambda v: -v.amount)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """States and controls of all phases over time (needs the extra `view`)."""
+        from alembert.optimal.report import plot_phases
+
+        return plot_phases(self, path)
+
+    def plot_convergence(self, path: str | Path | None = None) -> Figure:
+        """Cost, residuals and slope over the iterations, and the meshes of every phase (needs the extra `view`)."""
+        from alembert.optimal.report import convergence
+
+        return convergence(self, path)
 
     def diagnosis(self, most: int = 8) -> str:
         """In words, phase by phase: see `Solution.diagnosis`; names begin with that of the phase."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+    from alembert.optimal.phases_solution import PhasesSolution
     from alembert.optimal.solution import Solution
 
 Array = np.ndarray
@@ -164,12 +165,29 @@ def plot(solution: Solution, path: str | Path | None = None) -> Figure:
     return save(figure, path)
 
 
-def convergence(solution: Solution) -> Figure:
-    """Cost, infeasibility and slope of the Lagrangian over the iterations (needs the extra `view`)."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
+def convergence(solution: Solution | PhasesSolution, path: str | Path | None = None) -> Figure:
+    """Cost, infeasibility and slope of the Lagrangian over the iterations; where meshes were refined, their intervals and
+    what was estimated of their errors (needs the extra `view`)."""
+    rounds = _rounds(solution)
+    figure = new_figure("solution.plot_convergence", 7, 6.0 if rounds else 3.6)
+    above, below, *more = figure.subplots(3 if rounds else 2, 1)
+    above.sharex(below)
+    for ax in more:
+        for name, of in rounds.items():
+            errors = np.array([r.estimate for r in of])
+            label = (
+                f"{name}: {', '.join(str(r.steps) for r in of)}"
+                if name
+                else ", ".join(str(r.steps) for r in of)
+            )
+            ax.semilogy(
+                np.arange(1, len(of) + 1), np.where(np.isfinite(errors), errors, np.nan), "o-", label=label
+            )
+        ax.set_xlabel("mesh")
+        ax.set_xticks(np.arange(1, max(map(len, rounds.values())) + 1))
+        ax.set_ylabel("estimated error")
+        ax.legend(fontsize=7, title="intervals", title_fontsize=7)
+        ax.grid(alpha=0.3)
     number = [i.number for i in solution.history]
     above.plot(number, [i.cost for i in solution.history], ".-")
     above.set_ylabel("cost")
@@ -184,7 +202,48 @@ def convergence(solution: Solution) -> Figure:
     below.set_xlabel("iteration")
     for ax in (above, below):
         ax.grid(alpha=0.3)
-    return figure
+    return save(figure, path)
+
+
+def _rounds(solution: Any) -> dict[str, list[Any]]:
+    """Meshes by phase; of a single problem under ""."""
+    meshes = solution.meshes
+    if not meshes:
+        return {}
+    if isinstance(meshes[0], dict):
+        return {name: [mesh[name] for mesh in meshes] for name in meshes[0]}
+    return {"": list(meshes)}
+
+
+def plot_phases(solution: PhasesSolution, path: str | Path | None = None) -> Figure:
+    """States and controls of all phases over the time of the whole, with a line where phases meet."""
+    rows: dict[str, list[tuple[Array, Panel]]] = {}
+    for _, motion in solution.items():
+        for panel in panels(motion.solution):
+            rows.setdefault(panel.label, []).append((motion.time[0] + panel.time, panel))
+    figure = new_figure("solution.plot", 7, 0.8 + 1.8 * len(rows))
+    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+    for ax, (label, parts) in zip(axes, rows.items(), strict=True):
+        colors: dict[str, Any] = {}
+        for time, panel in parts:
+            for name, x in panel.lines.items():
+                (line,) = ax.plot(time, x, color=colors.get(name), label=None if name in colors else name)
+                colors.setdefault(name, line.get_color())
+        for _, motion in solution.items():
+            ax.axvline(motion.time[-1], color="0.6", linewidth=0.8)
+        ax.set_ylabel(label, fontsize=8)
+        ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.grid(alpha=0.3)
+    for _, motion in solution.items():
+        width = motion.duration / max(solution.duration, 1e-300)
+        middle = (motion.time[0] + motion.time[-1]) / 2
+        if width > 0.06:
+            name = next(n for n, m in solution.items() if m is motion)
+            axes[0].annotate(
+                name, (middle, 1.02), xycoords=("data", "axes fraction"), ha="center", fontsize=7
+            )
+    axes[-1].set_xlabel("time [s]")
+    return save(figure, path)
 
 
 def _is_near(bound: float, x: Array) -> bool:

@@ -418,6 +418,8 @@ class Solution:
             "duration": f"{self.duration:.4g} s",
             "steps": f"{self.steps} of {self.transcription}",
             "iterations": f"{self.iterations} of {self.solver}",
+            "largest residual": f"{self.infeasibility:.1e}",
+            **history_notes(self.meshes),
         }
         series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
         own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": notes, "title": title}
@@ -447,11 +449,25 @@ class Solution:
 
         return ranges(self)
 
+    def plot_convergence(self, path: str | Path | None = None) -> Figure:
+        """Cost, residuals and slope over the iterations, and meshes that were refined (needs the extra `view`)."""
+        from alembert.optimal.report import convergence
+
+        return convergence(self, path)
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls over time, with limits that are near (needs the extra `view`)."""
         from alembert.optimal.report import plot
 
         return plot(self, path)
+
+
+def history_notes(meshes: Any) -> dict[str, str]:
+    """How meshes were refined, for the page."""
+    if not meshes:
+        return {}
+    steps = " to ".join(str(mesh.steps) for mesh in meshes)
+    return {"meshes": f"{steps} intervals", "estimated error": f"{meshes[-1].estimate:.1e}"}
 
 
 def _lagrange(places: tuple[float, ...], s: Array) -> Array:

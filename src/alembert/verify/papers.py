@@ -40,6 +40,7 @@ ACC1989 = {
         "Systematic generation of multibody equations of motion suitable for recursive and parallel manipulation",
         43,
     ),
+    "Hanson": ("Parallel and vector computation for stochastic optimal control applications", 184),
     "Psiaki": ("An algorithm for the solution of dynamic linear programs", 327),
     "Rodriguez": ("An innovations approach to decoupling of multibody dynamics and control", 71),
 }
