@@ -6,6 +6,7 @@ import pytest
 
 import alembert as al
 from alembert import ArgumentError
+from alembert.model.elements import SENSOR_KINDS
 from alembert.simulate import Measured, Sampled, SymbolicLaw, fixed_steps
 
 
@@ -77,6 +78,68 @@ def test_records_and_resumed_runs_do_not_change_the_way():
     assert np.array_equal(again.q, run.q[50:81])
     told = run.measurements["count"]
     assert again.measurements["count"].values[0] == told.values[np.isclose(told.time, 0.5)]
+
+
+def test_samples_between_records_are_told():
+    """Where records are further apart than samples, the newest are kept, and that is said once."""
+    run, sparse = fly(), fly(interval=0.1)
+    with pytest.warns(
+        al.AlembertWarning, match=r"measurements\['angle'\] has 11 of 51 samples, the newest at each record"
+    ):
+        kept = sparse.measurements["angle"]
+    all_of_them = run.measurements["angle"]
+    assert np.array_equal(kept.values, all_of_them.values[::5])
+    assert len(sparse.measurements["angle"].time) == 11  # not twice
+    assert len(run.resume(0.3, time=0.5).measurements["angle"].time) == 16
+
+
+def every_kind():
+    """Sensors of all kinds but the accelerometer, which needs accelerations, on joints that turn in space."""
+    builder = al.ModelBuilder("arm", gravity=(0, 0, 0))
+    builder.body("base", al.Inertia.box(5.0, (1, 2, 3)), joint=al.Free(), joint_name="flight")
+    builder.body(
+        "hand", al.Inertia.box(1.0, (1, 0.5, 0.3)), joint=al.Spherical(), joint_name="wrist", parent="base",
+        placement=(0.5, 0.2, 0.1),
+    )  # fmt: skip
+    builder.frame("tip", "hand", al.Placement((0.3, 0.1, 0.2), (0.8, 0.0, 0.6, 0.0)))
+    targets = {
+        kind: "wrist" if kind.startswith("joint") else "tip"
+        for kind in SENSOR_KINDS
+        if kind != "accelerometer"
+    }
+    return builder.build(), [
+        Measured(al.Sensor(kind, kind, target), 0.02, noise=0.01, bias=0.02, walk=0.01, seed=5)
+        for kind, target in targets.items()
+    ]
+
+
+def test_kinds_of_sensors_are_the_same_in_machine_code(monkeypatch):
+    """Rounding of some dozen products: 1e-14."""
+    model, given = every_kind()
+    law = Sampled(
+        SymbolicLaw(lambda t, m: {"seen": m["gyro"][0]}), 0.02, reads=("gyro",), posts={"seen": 0.0}
+    )
+    v = np.random.default_rng(3).normal(size=model.nv)
+    options = {
+        "duration": 0.2,
+        "step": 0.02,
+        "integrator": "rk4",
+        "sensors": given,
+        "controller": law,
+        "progress": False,
+    }
+    run = al.simulate(model, None, v, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(fixed_steps, "compiled_instants", lambda *_: None)
+        other = al.simulate(model, None, v, **options)
+    assert set(run.measurements) == set(other.measurements) == {*(x.name for x in given), "seen"}
+    for name in run.measurements:
+        a, b = run.measurements[name].values, other.measurements[name].values
+        if name == "frame":  # a quaternion and its negative are the same rotation
+            b = np.concatenate(
+                [b[:, :3], b[:, 3:] * np.sign(np.sum(a[:, 3:] * b[:, 3:], axis=-1))[:, None]], axis=-1
+            )
+        assert np.allclose(a, b, rtol=0, atol=1e-13), name
 
 
 def test_halves_of_a_quantum_go_up_everywhere(monkeypatch):

@@ -28,7 +28,7 @@ from alembert.lowering.plan import Buffer, Call, Copy, Offset, Step, When
 from alembert.simulate.controllers import to_multiples
 from alembert.simulate.elements import Places
 from alembert.simulate.schedule import Rate, Schedule
-from alembert.simulate.sensors import Instrument, SensorSamples
+from alembert.simulate.sensors import Instrument, NewestSamples, SensorSamples
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -418,14 +418,22 @@ class Instants:
 
     def measurements(self, numbers: Array, flight: Array, start: float, h: float) -> dict[str, SensorSamples]:
         """The newest samples and messages at each record (..., N, size): all of them where records are not further apart."""
-        found = {}
+        found: dict[str, SensorSamples] = {}
+        taken: dict[str, int] = {}
+
+        def keep(name: str, rate: Rate, part: str) -> None:
+            found[name] = self._newest(rate, part, numbers, flight, start, h)
+            first = int(numbers[0])
+            count = rate.count(int(numbers[-1])) - (rate.count(first) if first > rate.offset else 0) + 1
+            if len(found[name].time) < count:
+                taken[name] = count
+
         for k, (instrument, rate) in enumerate(zip(self.instruments, self.sampling, strict=True)):
-            found[instrument.name] = self._newest(rate, f"sample{k}_0", numbers, flight, start, h)
+            keep(instrument.name, rate, f"sample{k}_0")
         for law in self.asked:
             for name in law.posts:
-                part = f"posted:{name}_0" if law.rate.delay else f"reading:{name}"
-                found[name] = self._newest(law.rate, part, numbers, flight, start, h)
-        return found
+                keep(name, law.rate, f"posted:{name}_0" if law.rate.delay else f"reading:{name}")
+        return NewestSamples(found, taken, float(np.diff(numbers).max(initial=0.0)) * h) if taken else found
 
     def _newest(
         self, rate: Rate, part: str, numbers: Array, flight: Array, start: float, h: float

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -22,7 +23,7 @@ import casadi as ca
 import numpy as np
 from scipy.special import ndtr
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
 from alembert.simulate.controllers import columns, to_multiples
@@ -130,6 +131,30 @@ class SensorSamples:
 
     time: Array
     values: Array
+
+
+class NewestSamples(dict[str, SensorSamples]):
+    """Samples by name, of which some are left out: what was the newest at records that are further apart than samples.
+
+    Whoever takes such samples out is told once.
+    """
+
+    def __init__(
+        self, samples: Mapping[str, SensorSamples], taken: Mapping[str, int], interval: float
+    ) -> None:
+        super().__init__(samples)
+        self._taken, self._interval = dict(taken), interval
+        """how many samples there were, of those of which some are left out"""
+
+    def __getitem__(self, name: str) -> SensorSamples:
+        found = super().__getitem__(name)
+        count = self._taken.pop(name, None)
+        if count is not None:
+            warn(
+                f"simulate: measurements[{name!r}] has {len(found.time)} of {count} samples, the newest at each record: "
+                f"records are {self._interval:g} s apart; leave interval= out to keep all"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False)
