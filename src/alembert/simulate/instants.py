@@ -282,8 +282,8 @@ class Instants:
                 for j in range(count - 1, 0, -1)
             ]
 
-        given = [parameters] if self.model.parameters else []
-        known: list[Buffer] = ["t_now", Offset(state, q), Offset(state, v), *given]
+        constants = [parameters] if self.model.parameters else []
+        known: list[Buffer] = ["t_now", Offset(state, q), Offset(state, v), *constants]
         inside: list[Step] = []
         if self.drawn:
             inside.append(Copy("draws", "drawn", self.drawn, row="row"))

@@ -206,9 +206,9 @@ class OrbitGravity:
         for k, record in enumerate(at.records):
             parent = tree.parents[k]
             roots[k] = k if parent < 0 else roots[parent]
-            if inertias[k] is None:
-                continue
             inertia = inertias[k]
+            if inertia is None:
+                continue
             m = ca.SX(inertia.mass)
             if m.is_zero():
                 continue

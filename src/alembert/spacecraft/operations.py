@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def rest_to_rest(times: Sequence[float], values: Any) -> ca.Function:
+def rest_to_rest(times: Sequence[float] | Array, values: Any) -> ca.Function:
     """A function of t for `prescribed=`: at rest at each of the times [s], at the values (rows where there are several).
 
     Between them polynomials of order 5: speeds and accelerations do not jump. Before and after, it stays where it is.

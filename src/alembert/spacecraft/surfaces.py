@@ -74,7 +74,7 @@ class Facet:
 
     def seen(self, along: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The normal that is turned to a direction, in the frame's axes, and its cosine times the length of `along`."""
-        n = ca.sparsify(ca.DM(np.array(self.normal)))
+        n = ca.SX(ca.sparsify(ca.DM(np.array(self.normal))))
         projected = ca.dot(n, along)
         if self.two_sided:
             return ca.if_else(projected < 0, -n, n), ca.fabs(projected)

@@ -13,7 +13,7 @@ import numpy as np
 from alembert import spacecraft as craft
 from alembert.errors import AlembertError
 from alembert.joints import Fixed, Free, Revolute
-from alembert.model import Box, Inertia, Model, ModelBuilder, Visual
+from alembert.model import Box, Inertia, Model, ModelBuilder, Placement, Visual
 from alembert.spatial import quaternion
 from alembert.study.task import OptionError
 
@@ -58,7 +58,8 @@ class Vehicle:
         builder.body(HUB, inertia, joint=Free(), joint_name=FLIGHT, visuals=[Visual(Box(tuple(v.size)))])
         optics = {"drag": v.drag, "specular": v.specular, "diffuse": v.diffuse}
         surfaces = craft.box(HUB, v.size, **optics)
-        wheels, motions = [], {}
+        wheels: list[craft.ReactionWheel] = []
+        motions: dict[str, ca.Function] = {}
         for name, w in task.wheels.items():
             given = {key: value for key, value in w.given().items() if value is not None and key != "start"}
             wheels.append(
@@ -141,7 +142,9 @@ def _arm(builder: ModelBuilder, name: str, arm: ArmEntry) -> dict[str, ca.Functi
                 joint_name=f"{name}_{k}",
                 parent=parent,
                 placement=at,
-                visuals=[Visual(Box(tuple(np.abs(tip) + 0.03 * link.length)), tuple(np.array(tip) / 2))],
+                visuals=[
+                    Visual(Box(tuple(np.abs(tip) + 0.03 * link.length)), Placement(tuple(np.array(tip) / 2)))
+                ],
             ),
         )
         parent, at = f"{name}_{k}", tip
