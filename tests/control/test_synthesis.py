@@ -27,11 +27,13 @@ from alembert.control import (
     ncf_margin,
     ncfsyn,
     nu_gap,
+    reduced_lqg,
     sampled_lqr,
     static,
     tf,
+    wiener_hopf,
 )
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.verify.control_plants import SB10_A, SB10_B, compleib, mass_chain, sb10dd, sb10fd, sb10hd
 
 DOUBLE = StateSpace([[0, 1], [0, 0]], [[0], [1]], np.eye(2))
@@ -456,3 +458,83 @@ def test_only_what_is_not_reached_is_named():
         NumericalError, match=r"lqe: the outputs do not see \(q:a\) the pole 0 \(states q:b\)$"
     ):
         lqe(G, 1.0, 1.0)
+
+
+def test_wiener_hopf_has_the_taps_of_its_parameter():
+    """The impulse response of Y, summed, is Y at zero frequency; u = -Y (y - G u) has the closed loop of C."""
+    G, shape = tf([2], [1, 1]), tf([3], [1, 2])
+    found = wiener_hopf(G, shape, effort=0.1, sensor=0.3, samples=256)
+    t = (
+        np.arange(0, 20, 0.002) + 0.001
+    )  # midpoints: 0.002^2/24 of the slope -100 at the start, 7e-5 of the sum
+    still = found.parameter[0, 0, 0].real  # the first frequency is 0.6 % of the scale: its square is left
+    assert found.impulse(t)[:, 0, 0].sum() * 0.002 == pytest.approx(still, rel=1e-3)
+    assert not np.any(found.impulse([-1.0]))
+    plant = G.frequency_response(found.frequency).response
+    C = found.parameter / (1 - found.parameter * plant)
+    np.testing.assert_allclose(found.controller, C, rtol=1e-12)
+    assert found.accuracy < 1e-9
+
+
+def test_reduced_order_of_a_plant_that_needs_no_more():
+    """A second state that noise does not reach and the cost does not see: order one is as good as LQG."""
+    plant = StateSpace(np.diag([0.3, -2.0]), [[1], [0.5]], [[1, 0]])
+    found = reduced_lqg(plant, 1, np.diag([1.0, 0]), 0.5, 1.0, 0.2, through=[[1.0], [0]])
+    assert found.cost == pytest.approx(found.full_cost, rel=1e-9)
+    assert found.controller.order == 1
+    assert found.residual < 1e-7
+    again = reduced_lqg(
+        plant, 1, np.diag([1.0, 0]), 0.5, 1.0, 0.2, through=[[1.0], [0]], start=found.controller
+    )
+    assert again.cost == pytest.approx(found.cost, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda G: wiener_hopf(G, G, samples=7), ArgumentError, "samples is 7, expected an even number"),
+        (lambda G: wiener_hopf(tf([1], [1, -1]), G), ArgumentError, "the plant is not stable, expected"),
+        (lambda G: wiener_hopf(G, G.sampled(0.1)), ArgumentError, "the disturbance is sampled, expected"),
+        (lambda G: wiener_hopf(lambda w: w, lambda w: w), ArgumentError, "scale is not given"),
+        (lambda G: wiener_hopf(G, G, scale=-1.0), ArgumentError, "scale is -1.0, expected rad/s"),
+        (
+            lambda G: wiener_hopf(lambda w: w[:3], G),
+            ArgumentError,
+            r"the plant gives an array of shape \(3,\) for 1024 frequencies",
+        ),
+        (
+            lambda G: wiener_hopf(G, static(np.ones((2, 1)))),
+            ArgumentError,
+            "the disturbance has 2 outputs, the plant 1",
+        ),
+        (
+            lambda G: wiener_hopf(lambda w: 1 / (1j * w - 1), G),
+            NumericalError,
+            "100 % of the plant's impulse response comes before time zero",
+        ),
+        (
+            lambda G: wiener_hopf(tf([1], [1, 1e-3, 1]), G, effort=1e-6, sensor=1e-6, samples=64),
+            NumericalError,
+            "samples",
+        ),
+        (lambda G: reduced_lqg(G, 2, 1.0, 1.0, 1.0, 1.0), ArgumentError, "order is 2, expected a whole"),
+        (
+            lambda G: reduced_lqg(G.sampled(0.1), 1, 1.0, 1.0, 1.0, 1.0),
+            UnsupportedError,
+            "the plant is sampled or has a direct part",
+        ),
+        (
+            lambda G: reduced_lqg(G, 1, 1.0, 1.0, 1.0, 1.0, start=tf([-1], [1, 1]) * 1.0 + static(0.1)),
+            ArgumentError,
+            "start has a direct part",
+        ),
+        (
+            lambda G: reduced_lqg(tf([1], [1, 0, -1]), 1, 1.0, 1.0, 1.0, 1.0, start=tf([1], [1, 1])),
+            NumericalError,
+            "no controller of order 1 to begin with makes the loop stable",
+        ),
+    ],
+)
+def test_refusals_of_designs(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make(tf([1], [1, 1]))

@@ -12,6 +12,7 @@ from alembert.spacecraft import (
     momentum_management,
     quaternion_feedback,
     quest,
+    sliding_design,
     sliding_mode,
     triad,
     wheel_momentum,
@@ -149,3 +150,47 @@ def test_the_filter_is_consistent(sensor):
         total += filter_.consistency(q, bias)
         assert np.linalg.norm(filter_.rate(w + bias) - w) < 2e-3
     assert 4.2 < total / runs < 7.8  # 6 +- 3.3 sqrt(12/40)
+
+
+def test_sliding_design_keeps_what_it_proves():
+    """A craft at the edge of the ranges: surface in time, accuracy at the end, rate and torque below their bounds."""
+    known = np.diag([120.0, 150.0, 60.0])
+    design = sliding_design(
+        known,
+        slope=0.2,
+        reach=15.0,
+        accuracy=0.02,
+        angle=2.5,
+        rate=0.03,
+        inertia_error=10.0,
+        disturbance=0.05,
+    )
+    J = known - 10.0 * np.eye(3)
+    q, w = np.array([np.cos(1.25), 0, np.sin(1.25) * 0.6, np.sin(1.25) * 0.8]), np.array([0.0, 0.018, 0.024])
+    push = 0.05 * np.array([0.6, -0.8, 0.0])
+    h = 0.01  # well below J p/k, which is 0.1 s here
+    far = 2 * design.width * 0.75 * design.torque * 15.0 / (2 * 160.0 * design.start)  # 2 r
+    for k in range(int(60.0 / h)):
+        u = design.law(q, w)
+        assert np.linalg.norm(u) < design.peak_torque
+        assert np.linalg.norm(w) < design.rate
+        if k * h > design.reach:  # sqrt(160/50) of 2 r, where it stays
+            assert np.linalg.norm(w + design.slope * np.sign(q[0]) * q[1:]) < far * np.sqrt(160 / 50)
+        w = w + h * np.linalg.solve(J, u + push - np.cross(w, J @ w))
+        q = np.asarray(quaternion.multiply(q, quaternion.exp(h * w)))
+    assert 2 * np.arcsin(np.linalg.norm(q[1:])) < design.accuracy
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"inertia": np.eye(2)}, r"inertia is .*expected a symmetric, positive matrix \(3, 3\)"),
+        ({"slope": 0.0}, "slope is 0.0, expected a number above zero"),
+        ({"disturbance": -1.0}, "disturbance is -1.0, expected a number of zero or more"),
+        ({"inertia_error": 2.0}, "inertia_error is 2 kg m.2, and the least moment of inertia 1; nothing"),
+    ],
+)
+def test_sliding_design_refuses(change, sentence):
+    given = {"inertia": np.eye(3), "slope": 0.1, "reach": 10.0, "accuracy": 0.01, **change}
+    with pytest.raises(ArgumentError, match=sentence):
+        sliding_design(given.pop("inertia"), **given)

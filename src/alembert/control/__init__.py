@@ -74,6 +74,8 @@ from alembert.control.quadratic import ltr as ltr
 from alembert.control.quadratic import observer_controller as observer_controller
 from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
+from alembert.control.reduced_order import ReducedLQG as ReducedLQG
+from alembert.control.reduced_order import reduced_lqg as reduced_lqg
 from alembert.control.reduction import ReducedSystem as ReducedSystem
 from alembert.control.reduction import balanced_truncation as balanced_truncation
 from alembert.control.reduction import frequency_limited_truncation as frequency_limited_truncation
@@ -101,6 +103,8 @@ from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.scheduling import GainSchedule as GainSchedule
 from alembert.control.second_order import SecondOrder as SecondOrder
+from alembert.control.spectral_synthesis import WienerHopf as WienerHopf
+from alembert.control.spectral_synthesis import wiener_hopf as wiener_hopf
 from alembert.control.square_root import LinearEstimate as LinearEstimate
 from alembert.control.square_root import SquareRootKalman as SquareRootKalman
 from alembert.control.statespace import StateSpace as StateSpace

@@ -76,6 +76,8 @@ from alembert.spacecraft.sensors import position_fix as position_fix
 from alembert.spacecraft.sensors import star_tracker as star_tracker
 from alembert.spacecraft.sensors import sun_sensor as sun_sensor
 from alembert.spacecraft.shared_functions import SharedFunction as SharedFunction
+from alembert.spacecraft.sliding import SlidingDesign as SlidingDesign
+from alembert.spacecraft.sliding import sliding_design as sliding_design
 from alembert.spacecraft.surfaces import Facet as Facet
 from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag
