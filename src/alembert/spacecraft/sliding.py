@@ -100,7 +100,7 @@ def sliding_design(
     J = np.asarray(inertia, dtype=float)
     if J.shape != (3, 3) or not np.allclose(J, J.T) or np.linalg.eigvalsh(J)[0] <= 0:
         raise ArgumentError(
-            f"sliding_design: inertia is {inertia!r}, expected a symmetric, positive matrix (3, 3)"
+            f"sliding_design: inertia is {J.tolist()}, expected a symmetric, positive matrix (3, 3)"
         )
     for name, value in (("slope", slope), ("reach", reach), ("accuracy", accuracy)):
         if not (np.isfinite(value) and value > 0):
