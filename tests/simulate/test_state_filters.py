@@ -115,6 +115,32 @@ def test_a_linear_model_has_the_linear_filter():
             assert np.allclose(a.P, b.P, rtol=1e-8)
 
 
+def test_far_from_the_origin():
+    """At 7e6 m the filter has the covariances that it has at the origin.
+
+    Differences are 70 m there, and 0.7 m/s: of what rounding leaves of 7e6 m, 1e-9 m a step, they keep 2e-9 of it.
+    With displacements of 1e-5 m it were 1e-4.
+    """
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(50.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+    model = builder.build()
+    sensor = Measured(Sensor("place", "frame", "hub"), 1.0, noise=[1e-3] * 3 + [5.0] * 3)
+    found = StateFilter(model, [sensor], process=[0.01] * 3 + [0.3] * 3)
+    covariances = []
+    for place in (0.0, 7e6):
+        q = model.neutral()
+        q[0] = place
+        now = found.start(q, deviations=[0.01] * 3 + [10.0] * 3 + [1e-3] * 3 + [0.1] * 3)
+        for _ in range(3):
+            now, _ = found.correct(now, {"place": np.concatenate([now.q[:3], now.q[3:]])})
+            now = found.predict(now)
+        covariances.append(now.P)
+    size = np.sqrt(np.diag(covariances[0]))
+    np.testing.assert_allclose(
+        covariances[1] / np.outer(size, size), covariances[0] / np.outer(size, size), atol=1e-7
+    )
+
+
 def test_flight_with_a_regulator_on_estimates():
     """The pole is held up from encoders alone, under the noise that the filter expects; errors fit their covariance."""
     linear = al.linearize(CART, [0.0, np.pi])

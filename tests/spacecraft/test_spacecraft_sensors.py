@@ -1,12 +1,14 @@
 """What sensors see, with errors as they are given, and when they see nothing."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 import alembert as al
-from alembert import ArgumentError
+from alembert import ArgumentError, UnsupportedError
+from alembert.simulate.sensors import Instrument
 from alembert.spacecraft import (
     Encke,
     Environment,
@@ -113,6 +115,18 @@ def test_blind_and_lost_samples_are_nan():
     assert np.isfinite(values["earth"]).any()
     assert np.isnan(values["narrow"]).all()
     assert np.isfinite(values["down"]).all() or np.isnan(values["down"]).any()
+
+
+def test_motions_of_a_batch_lose_their_own_samples():
+    """One seed would lose the same samples in all motions: a seed each, or a word."""
+    lost = earth_sensor("earth", "bus", SPACE, period=1.0, dropout=0.4)
+    with pytest.raises(
+        UnsupportedError, match=r"samples lost by chance of 'earth' and a batch of \(2,\) motions"
+    ):
+        Instrument.of(craft(), lost, (2,))
+    own = Instrument.of(craft(), dataclasses.replace(lost, seed=[1, 2]), (2,))
+    chances = own.drawn_from(0, 50, (2,))[..., -1]
+    assert not np.allclose(chances[0], chances[1])
 
 
 def test_a_resumed_run_sees_the_same():

@@ -215,9 +215,11 @@ class Instrument:
                 )
             errors[name] = np.broadcast_to(x, (width,))
         random = bool(np.any(errors["noise"]) or np.any(errors["walk"]))
-        if batch and random and np.shape(given.seed) != batch:
+        lost = bool(getattr(sensor, "is_lost_by_chance", False))
+        if batch and (random or lost) and np.shape(given.seed) != batch:
+            what = "noise" if random else "samples lost by chance"
             raise UnsupportedError(
-                f"simulate: sensors: noise of {sensor.name!r} and a batch of {batch} motions: give a seed for "
+                f"simulate: sensors: {what} of {sensor.name!r} and a batch of {batch} motions: give a seed for "
                 f"each, an array of shape {batch}"
             )
         return cls(given, sensor, model, width, key=zlib.crc32(sensor.name.encode()), **errors)

@@ -31,6 +31,7 @@ from alembert.control.square_root import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
+from alembert.simulate.adaptive import coordinate_sizes
 from alembert.simulate.controllers import Sampled, efforts_from
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
@@ -42,7 +43,7 @@ from alembert.spatial import quaternion
 Array = np.ndarray
 KINDS = ("extended", "unscented")
 SMALL = 1e-5
-"""of the differences (2): an error of 1e-10 by curvature, and of 1e-11 by rounding"""
+"""of the differences (2), in sizes of what is moved: an error of 1e-10 by curvature, and of 1e-11 by rounding"""
 _MEANS = 20
 
 
@@ -239,7 +240,11 @@ class StateFilter:
             push[..., noisy] = d[..., self.size :]
             return self._step(self._moved(estimate, d[..., : self.size]), tau + push, t)
 
-        columns, middle = self._spread(root, step)
+        pushes = np.diag(self.model.mass_matrix(estimate.q, parameters=self._values(estimate.p)))
+        sizes = self._sizes(estimate)
+        # an effort that changes the speed by its size within a step: the motion is linear in efforts
+        sizes = np.concatenate([sizes, (np.abs(pushes) * sizes[nv : 2 * nv] / self.dt)[noisy]])
+        columns, middle = self._spread(root, step, sizes)
         mean: Any
         if self.kind == "extended":
             mean, deviations = middle, self._slopes(columns, lambda x: self._away_from(middle, x))
@@ -282,7 +287,7 @@ class StateFilter:
             return self._apart(there, about, self._told(there, self._moved(estimate, d), tau, t))
 
         innovation = self._apart(there, about, [np.asarray(readings[x.name], dtype=float) for x in there])
-        columns, _ = self._spread(estimate.S, told)
+        columns, _ = self._spread(estimate.S, told, self._sizes(estimate))
         if self.kind == "extended":
             X, Y = estimate.S, self._slopes(columns, lambda y: y)
         else:
@@ -296,7 +301,7 @@ class StateFilter:
         after = self._shifted((estimate.q, estimate.v, estimate.p), found.change)
         S = found.S
         if self._curved:  # the root in the tangent space of the new estimate
-            columns = self._small(S)
+            columns = self._small(S, self._sizes(estimate))
 
             def carried(sign: int) -> Array:
                 moved = self._moved(estimate, found.change + sign * columns[0].T)
@@ -351,10 +356,10 @@ class StateFilter:
         S[np.tril_indices(self.size)] = root
         return StateEstimate(q, v, p, S), tau
 
-    def _spread(self, root: Array, function: Any) -> tuple[Any, Any]:
+    def _spread(self, root: Array, function: Any, sizes: Array) -> tuple[Any, Any]:
         """Values of a function of deviations: (plus, minus, lengths) of tangents and the middle, or points and weights."""
         if self.kind == "extended":
-            columns, lengths = self._small(root)
+            columns, lengths = self._small(root, sizes)
             moved = np.concatenate([columns.T, -columns.T, np.zeros((1, len(root)))])
             found = function(moved)
             parts = found if isinstance(found, tuple) else (found,)
@@ -375,10 +380,22 @@ class StateFilter:
         middle = np.zeros((1 if self.center else 0, n))
         return np.concatenate([middle, c * np.eye(n), -c * np.eye(n)])
 
-    def _small(self, root: Array) -> tuple[Array, Array]:
+    def _sizes(self, x: StateEstimate) -> Array:
+        """Of displacements, speeds and parameters, on which differences are seen: one, or an orbit's radius and speed."""
+        model = self.model
+        places = coordinate_sizes(model, x.q)
+        speeds = np.maximum(1.0, 1e-2 * places)  # what they move within a step is seen on places too
+        for o in model.space:
+            units = np.array([unit for _, unit in o.type.speeds])
+            for unit in set(units.tolist()):
+                here = np.flatnonzero(units == unit) + o.v.start
+                speeds[here] = np.maximum(speeds[here], np.abs(x.v[here]).max())
+        return np.concatenate([np.maximum(places, 1.0), speeds, np.where(x.p != 0, np.abs(x.p), 1.0)])
+
+    def _small(self, root: Array, sizes: Array) -> tuple[Array, Array]:
         """Columns made so short that differences are derivatives, and by how much."""
-        sizes = np.abs(root).max(axis=0)
-        lengths = SMALL / np.where(sizes > 0, sizes, 1.0)
+        largest = (np.abs(root) / sizes[:, None]).max(axis=0)
+        lengths = SMALL / np.where(largest > 0, largest, 1.0)
         return root * lengths, lengths
 
     def _slopes(self, columns: Any, away: Any) -> Array:
