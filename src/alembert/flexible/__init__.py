@@ -33,6 +33,7 @@ from alembert.flexible.framework import Member as Member
 from alembert.flexible.framework import NodeSpring as NodeSpring
 from alembert.flexible.framework import framework as framework
 from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
+from alembert.flexible.modal_derivatives import modal_derivatives as modal_derivatives
 from alembert.flexible.mode_choice import ModeRanking as ModeRanking
 from alembert.flexible.mode_choice import carried_mass as carried_mass
 from alembert.flexible.mode_choice import rank_modes as rank_modes
@@ -88,6 +89,7 @@ __all__ = [
     "improved_reduction",
     "interface",
     "invert_motion",
+    "modal_derivatives",
     "normal_modes",
     "orthonormal",
     "particles",

@@ -445,6 +445,11 @@ class _AxialForces:
         self.at = np.concatenate(unit.rows), np.concatenate(unit.columns)
         self.values, self.owners = np.concatenate(unit.values), np.concatenate(self.owner)
 
+    def gradient(self, a: Array, b: Array) -> Array:
+        """g with u . g = a' K_g(u) b for all displacements u."""
+        each = self.values * a[self.at[0]] * b[self.at[1]]
+        return self.pull.T @ np.bincount(self.owners, weights=each, minlength=self.members)
+
     def __call__(self, u: Array) -> sp.csr_array:
         N = self.pull @ np.asarray(u, dtype=float)
         return sp.csr_array((self.values * N[self.owners], self.at), shape=(self.n, self.n))
