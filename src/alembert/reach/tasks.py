@@ -123,12 +123,9 @@ def position(
         D = X.rotation @ (J[3:, :] - ca.skew(ca.SX(c)) @ J[:3, :])
         return TaskRows(r, D[chosen, :], (ca.norm_2(r),))
 
-    what = f"position of {frame}"
-    structure = f"{what} {c.tolist()} {axes} {relative_to}"
-    x = numbers("reach", f"target of the {what}", target, 3)
-    return _task(
-        name or what, x, weight, priority, (("position", "m"),), (frame, relative_to), structure, rows
-    )
+    structure = f"{c.tolist()} {axes}"
+    own = (name, weight, priority, (frame, relative_to))
+    return _of_point(f"position of {frame}", target, ("position", "m"), structure, rows, *own)
 
 
 def orientation(
@@ -223,12 +220,8 @@ def point_at(
         r, D = _moved(X, lambda R, p: residual(R, p)[0])
         return TaskRows(r, D @ J, (residual(X.rotation, X.translation)[1],))
 
-    what = f"{frame} pointing"
-    x = numbers("reach", f"target of {what}", target, 3)
-    structure = f"{what} {a.tolist()} {relative_to}"
-    return _task(
-        name or what, x, weight, priority, (("direction", "rad"),), (frame, relative_to), structure, rows
-    )
+    own = (name, weight, priority, (frame, relative_to))
+    return _of_point(f"{frame} pointing", target, ("direction", "rad"), f"{a.tolist()}", rows, *own)
 
 
 def distance(
@@ -400,6 +393,24 @@ def _task(
         frames,
         structure,
         rows,
+    )
+
+
+def _of_point(
+    what: str,
+    target: Any,
+    measure: tuple[str, str],
+    structure: str,
+    rows: Callable[[Symbols, ca.SX], TaskRows],
+    name: str,
+    weight: Any,
+    priority: Any,
+    frames: tuple[str, str],
+) -> ReachTask:
+    """A task of a frame whose target is a point, in the axes of the second frame."""
+    x = numbers("reach", f"target of the {what}", target, 3)
+    return _task(
+        name or what, x, weight, priority, (measure,), frames, f"{what} {structure} {frames[1]}", rows
     )
 
 

@@ -1,4 +1,6 @@
-"""URDF and MJCF that we write: Pinocchio, MuJoCo and our own readers find the same model, and what is lost is named."""
+"""URDF, MJCF and SDF that we write: Pinocchio, MuJoCo and our own readers find the same model, and what is lost is named."""
+
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -161,3 +163,120 @@ def test_what_cannot_be_said_is_refused(tmp_path, suffix):
         al.save(builder.build(), path)
     with pytest.raises(al.FileError, match="cannot be written"):
         al.save(library.chain(2), tmp_path / "nowhere" / f"m{suffix}")
+
+
+def from_sdf(path):
+    """A model from what the specification of SDF says about poses, inertias and axes; no reader of ours."""
+    root = ElementTree.parse(path).getroot()
+    assert (root.tag, root.get("version")) == ("sdf", "1.11")
+    model = root.find("model")
+
+    def numbers(element, tag):
+        return [float(x) for x in element.findtext(tag).split()]
+
+    joints = {joint.findtext("child"): joint for joint in model.iter("joint")}
+    builder = al.ModelBuilder(model.get("name"))
+    for link in model.iter("link"):
+        name, pose = link.get("name"), link.find("pose")
+        *xyz, roll, pitch, yaw = map(float, pose.text.split())
+        inertial = link.find("inertial")
+        entries = {x.tag: float(x.text) for x in inertial.find("inertia")}
+        tensor = [entries[key] for key in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")]
+        inertia = al.Inertia(numbers(inertial, "mass")[0], numbers(inertial, "pose")[:3], tensor)
+        joint, kind, more = joints.get(name), al.Free(), {}
+        if joint is not None:
+            assert joint.findtext("parent") == pose.get("relative_to", "world")
+            axis = joint.find("axis")
+            kind = {"ball": al.Spherical, "fixed": al.Fixed}.get(joint.get("type"), lambda: None)()
+            if axis is not None:
+                kind = {"revolute": al.Revolute, "prismatic": al.Prismatic}[joint.get("type")](
+                    numbers(axis, "xyz")
+                )
+                dynamics = {x.tag: float(x.text) for x in axis.find("dynamics") or ()}
+                more = {
+                    "friction": al.Friction((dynamics.get("damping", 0.0),)),
+                    "spring": al.Spring(
+                        (dynamics.get("spring_stiffness", 0.0),), (dynamics.get("spring_reference", 0.0),)
+                    ),
+                }
+        builder.body(
+            name,
+            inertia,
+            joint=kind,
+            joint_name="root" if joint is None else joint.get("name"),
+            parent=pose.get("relative_to", "world"),
+            placement=al.Placement.from_rpy((roll, pitch, yaw), xyz),
+            **more,
+        )
+    return builder.build()
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_sdf_says_the_same_motion(tmp_path, seed):
+    model, path = tree(seed, ("revolute", "prismatic", "spherical", "fixed")), tmp_path / "tree.sdf"
+    al.save(model, path)
+    again = from_sdf(path)
+    given = state(model)
+    assert again.coordinate_names == model.coordinate_names
+    expected = model.forward_dynamics(*given)
+    np.testing.assert_allclose(again.forward_dynamics(*given), expected, rtol=1e-9, atol=ROUNDING)
+
+
+def test_sdf_of_a_free_body_and_what_is_lost(tmp_path):
+    model, path = drone(al.Revolute((0.6, 0.0, 0.8))), tmp_path / "tree.sdf"
+    model = model.replace_joint(
+        "arm",
+        spring=al.Spring((2.0,), (0.3,)),
+        friction=al.Friction((0.4,), (0.1,)),
+        limits=al.Limits((-1.0,), (2.0,)),
+        armature=(0.01,),
+    ).replace(gravity=(0, 0, -1.6))
+    with pytest.warns(AlembertWarning) as said:
+        al.save(model, path)
+    for what in (
+        "SDF does not keep: smoothing of friction (arm)",
+        "armatures (arm)",
+        "gravity ((0.0, 0.0, -1.6))",
+    ):
+        assert what in str(said[0].message)
+    text = path.read_text()
+    for line in (
+        "<lower>-1.0</lower>",
+        "<friction>0.1</friction>",
+        "<spring_reference>0.3</spring_reference>",
+    ):
+        assert line in text
+    plain = model.replace_joint(
+        "arm", friction=al.Friction((0.4,)), spring=al.Spring((2.0,), (0.3,)), armature=()
+    ).replace(gravity=(0, 0, -9.81))
+    given = state(model)
+    np.testing.assert_allclose(
+        from_sdf(path).forward_dynamics(*given),
+        plain.forward_dynamics(*given),
+        rtol=1e-9,
+        atol=ROUNDING,
+    )
+
+
+def test_sdf_shapes_couplings_and_refusals(tmp_path):
+    from alembert.verify.mechanisms import four_bars
+
+    arm, path = library.arm7(), tmp_path / "arm.sdf"
+    with pytest.warns(AlembertWarning, match="SDF does not keep: .*; armatures"):
+        al.save(arm, path)
+    assert path.read_text().count("<capsule>") == sum(len(body.visuals) for body in arm.bodies)
+    assert '<frame name="tool" attached_to=' in path.read_text()
+    builder = al.ModelBuilder("gear")
+    for name in "ab":
+        builder.body(name, al.Inertia.sphere(1.0, 0.5), joint=al.Revolute(), joint_name=name)
+    coupled = builder.build().replace(couplings=(al.Coupling("gear", "b", ("a",), (-2.0,)),))
+    al.save(coupled, path)
+    assert '<mimic joint="a">' in path.read_text()
+    for model, what in (
+        (four_bars(1), "SDF cannot say the loop 'window0'"),
+        (tree(1, ("universal",)), "SDF cannot say the universal joint"),
+    ):
+        with pytest.raises(UnsupportedError, match=what):
+            al.save(model, path)
+    with pytest.raises(al.ArgumentError, match=r"suffix '\.sdf', expected one of"):
+        al.load(path)

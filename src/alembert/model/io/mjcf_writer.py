@@ -130,14 +130,12 @@ class _MjcfWriter(Writer):
             return
         self.text.open("equality")
         for coupling in self.model.couplings:
-            if len(coupling.masters) != 1:
-                self.refuse(f"the coupling {coupling.name!r} of several joints")
-            (ratio,), (offset,) = self.numbers(coupling.ratios), self.numbers([coupling.offset])
+            master, ratio, offset = self.single(coupling)
             self.text.put(
                 "joint",
                 name=coupling.name,
                 joint1=coupling.joint,
-                joint2=coupling.masters[0],
+                joint2=master,
                 polycoef=(offset, ratio, 0.0, 0.0, 0.0),
             )
         self.text.close("equality")

@@ -1,4 +1,4 @@
-"""What the writers of URDF and MJCF share: numbers as text, and a record of what a format cannot say.
+"""What the writers of URDF, MJCF and SDF share: numbers as text, and a record of what a format cannot say.
 
 A model is written with the values of its parameters. What would change its motion and cannot be written at all (a joint
 type, a loop) is refused; the rest of what is lost is told in one warning.
@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.expression import evaluate
-from alembert.model.elements import WORLD, Joint
+from alembert.model.elements import WORLD, Coupling, Joint
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 from alembert.spatial import quaternion
@@ -41,6 +41,12 @@ class Text:
 
     def put(self, tag: str, **attributes: Any) -> None:
         self.lines.append(f"{'  ' * self._depth}<{tag}{_attributes(attributes)}/>")
+
+    def value(self, tag: str, content: Any, **attributes: Any) -> None:
+        """An element that holds numbers or a text."""
+        self.lines.append(
+            f"{'  ' * self._depth}<{tag}{_attributes(attributes)}>{escape(text(content))}</{tag}>"
+        )
 
     def write(self, path: str | Path) -> None:
         try:
@@ -97,6 +103,13 @@ class Writer:
                 for what, names in self._lost.items()
             )
             warn(f"save: {self.path}: {self.format} does not keep: {listed}")
+
+    def single(self, coupling: Coupling) -> tuple[str, float, float]:
+        """The joint that another one follows, the ratio and the offset."""
+        if len(coupling.masters) != 1:
+            self.refuse(f"the coupling {coupling.name!r} of several joints")
+        (ratio,), (offset,) = self.numbers(coupling.ratios), self.numbers([coupling.offset])
+        return coupling.masters[0], ratio, offset
 
     def numbers(self, entries: Sequence[Any]) -> tuple[float, ...]:
         return tuple(float(evaluate(x, self.values)) for x in entries)

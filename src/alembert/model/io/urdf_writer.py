@@ -140,7 +140,5 @@ class _UrdfWriter(Writer):
         for coupling in self.model.couplings:
             if coupling.joint != joint.name:
                 continue
-            if len(coupling.masters) != 1:
-                self.refuse(f"the coupling {coupling.name!r} of several joints")
-            (ratio,), (offset,) = self.numbers(coupling.ratios), self.numbers([coupling.offset])
-            self.text.put("mimic", joint=coupling.masters[0], multiplier=ratio, offset=offset)
+            master, ratio, offset = self.single(coupling)
+            self.text.put("mimic", joint=master, multiplier=ratio, offset=offset)
