@@ -15,6 +15,7 @@ from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import loads
 from alembert.view import Animation, write_html, write_page
 from alembert.view.browser import Browser, find
+from alembert.view.page import scene_data
 from alembert.view.scene import body_poses
 from alembert.view.sliders import configuration
 
@@ -435,3 +436,23 @@ def test_other_messages(tmp_path, run):
         run.to_html(tmp_path / "none" / "x.html")
     with pytest.raises(ArgumentError, match=r"member is 1, expected one of a batch of shape \(\)"):
         run.to_html(tmp_path / "x.html", member=1)
+
+
+def test_the_picture_moves_with_what_flies_far():
+    """In an orbit the bodies are placed relative to the first; a ball that is thrown is seen to fly."""
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free())
+    builder.body(
+        "arm", al.Inertia.box(1.0, (1, 0.1, 0.1)), parent="hub", joint=al.Revolute(), placement=(2, 0, 0)
+    )
+    model = builder.build()
+    t = np.linspace(0, 100, 21)
+    for radius, moves in ((7e6, True), (50.0, False)):
+        q = np.tile(model.neutral(), (len(t), 1))
+        q[:, 0], q[:, 1] = radius * np.cos(1e-2 * t), radius * np.sin(1e-2 * t)
+        data = scene_data(Animation(model, t, q))
+        notes = dict(data["notes"])
+        assert ("moves with 'hub'" in notes.get("picture", "")) is moves
+        step = max(data["motion"]["scale"])
+        assert step < 2e-3
+        assert max(np.abs(data["motion"]["offset"])) < 60

@@ -113,10 +113,10 @@ class Flow:
         """d tau/d(q, v, z); and the rows of z' with respect to the same."""
         system, nv, x = self.system, self.system.model.nv, self.x(z)
         if self.lags is None:
-            tau, rows = system.slopes(t, q, v, x)
+            tau, of_x = system.slopes(t, q, v, x)
             if system.loads.reading is not None:
                 tau[:, : 2 * nv] += system.reading_slopes(t, q, v, self._total(t, q, v, z, reading=False))
-            return tau, rows
+            return tau, of_x
         u, rates = system.controller_slopes(t, q, v, x)
         by_u, by_z, rate_u, rate_z = self.lags.slopes(z[: self.lag_size], self.asked(t, q, v, z))
         if self.ramp is not None:

@@ -189,9 +189,9 @@ class Places:
         return found[0], found[1:]
 
 
-def reads_reactions(element: Any) -> bool:
-    """Whether an element depends on the reactions of constraints."""
-    return bool(getattr(element, "reactions", ()))
+def reactions_read(element: Any) -> tuple[str, ...]:
+    """The constraints on whose reactions an element depends."""
+    return tuple(getattr(element, "reactions", ()))
 
 
 class Elements:
@@ -205,9 +205,9 @@ class Elements:
                     f"simulate: forces has {element!r}, expected SpringDamper(...), Bushing(...), Drag(...), "
                     "SoftStop(...) or ForceElement(...)"
                 )
-            if reads_reactions(element):
+            if read := reactions_read(element):
                 raise UnsupportedError(
-                    f"forces that read reactions ({element.reactions[0]!r}) are for al.simulate: they are found together "
+                    f"forces that read reactions ({read[0]!r}) are for al.simulate: they are found together "
                     "with the motion, and are no function of the state that could be used here"
                 )
             element.check(model)

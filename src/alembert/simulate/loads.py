@@ -18,7 +18,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import WORLD, Model
 from alembert.simulate.controllers import for_each
-from alembert.simulate.elements import ElementForces, Elements, Places, reads_reactions
+from alembert.simulate.elements import ElementForces, Elements, Places, reactions_read
 from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.reaction_loads import ReactionLoads
 
@@ -322,8 +322,8 @@ class Loads:
         self._sort_wrenches(inputs.wrenches or {})
         field = [] if inputs.field is None else [inputs.field]
         elements = [*as_sequence(inputs.forces), *field, *self.tables.wrenches]
-        reading = [x for x in elements if reads_reactions(x)]
-        elements = [x for x in elements if not reads_reactions(x)]
+        reading = [x for x in elements if reactions_read(x)]
+        elements = [x for x in elements if not reactions_read(x)]
         self.reading = ReactionLoads(model, reading) if reading else None
         """the elements that read reactions"""
         fed = self.tables.fed()

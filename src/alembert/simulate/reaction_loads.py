@@ -20,11 +20,11 @@ from alembert.constraints.compiled import Held
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.lowering.plan import Call, Copy, Offset, Plan, Repeat, Step
+from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.simulate.elements import ForceLaw, Places
+from alembert.simulate.elements import ForceLaw, Places, reactions_read
 
 Array = np.ndarray
 MOST = 25
@@ -39,7 +39,7 @@ class ReactionLoads:
     def __init__(self, model: Model, elements: Sequence[ForceLaw]) -> None:
         self.model, self.elements = model, tuple(elements)
         self.rows = model.constrained_compute.rows
-        names = [name for element in elements for name in element.reactions]  # type: ignore[attr-defined]
+        names = [name for element in elements for name in reactions_read(element)]
         for name in names:
             if name not in self.rows.slices:
                 raise ArgumentError(
@@ -138,7 +138,7 @@ class ReactionLoads:
         last = ["parameters"] if self.model.parameters else []
         read = Offset("load_state", 1)
         loads = Call("loads", [t, q, v, read, *last], ["u", "slope"])
-        given = [q, v, "factor", "rest", *held, "u", "slope", read, "chosen", "active", *last]
+        given: list[Buffer] = [q, v, "factor", "rest", *held, "u", "slope", read, "chosen", "active", *last]
         step: list[Step] = [
             loads,
             Call("load_step", given, ["load_next", "load_status"]),

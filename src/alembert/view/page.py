@@ -8,6 +8,7 @@ scripts of this package, by their hashes, so that nothing else can run.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import html
 import json
@@ -170,9 +171,10 @@ def scene_data(thing: Any) -> dict[str, Any]:
             **({"live": thing.live} if thing.live else {}),
         }
     motion = as_animation(thing)
-    frames = motion.frames()
+    drawn = scene(motion.model, parameters=motion.parameters)
+    frames, riding = _riding(motion.frames(), drawn.length, motion.model)
     return {
-        **_drawn(scene(motion.model, parameters=motion.parameters)),
+        **_drawn(drawn),
         "title": motion.title or motion.model.name,
         "motion": _frames(frames),
         "posing": None,
@@ -189,8 +191,31 @@ def scene_data(thing: Any) -> dict[str, Any]:
             {"name": name, "body": body, "point": [float(x) for x in point]}
             for name, body, point in motion.trail_points()
         ],
-        "notes": [[str(key), _note(value)] for key, value in (*motion.notes.items(), *_coarse(frames))],
+        "notes": [
+            [str(key), _note(value)] for key, value in (*motion.notes.items(), *riding, *_coarse(frames))
+        ],
     }
+
+
+def _riding(frames: Frames, length: float, model: Model) -> tuple[Frames, list[tuple[str, str]]]:
+    """Let the picture move with the first body where a page could not tell places on it: in an orbit, say.
+
+    Positions in pages are 16-bit parts of the box around the motion, and browsers draw in single precision.
+    """
+    p = frames.positions
+    if not p.size:
+        return frames, []
+    own = p - p[:, :1]
+    size = max(length, float(np.max(np.abs(own))))
+    if np.max(np.ptp(p, axis=(0, 1))) < WIDE * size and np.max(np.abs(p)) < FAR * size:
+        return frames, []
+    levels = {factor: (x - x[:, :1], turned) for factor, (x, turned) in frames.exaggerated.items()}
+    told = f"moves with {model.bodies[0].name!r}; where it is, the plots show"
+    return dataclasses.replace(frames, positions=own, exaggerated=levels), [("picture", told)]
+
+
+WIDE, FAR = 3e3, 1e5
+"""sizes of a model: how far it may move, and be away, for steps of a twentieth and of a hundredth of its size"""
 
 
 def _coarse(frames: Frames) -> list[tuple[str, str]]:

@@ -156,13 +156,13 @@ def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float,
     inertia = Inertia(1000.0, (0, 0, 0), (500.0, 0, 100.0, 0, 0, 500.0))
     builder.body("wheelset", inertia, joint=Free(), joint_name="at")
     for side, sign in (("left", 1), ("right", -1)):
-        y = sign * half_gauge
+        at = sign * half_gauge
         r = f"({radius} + {cone} * ({half_gauge} - {sign} * w))"
         builder.loop(
             side,
             TouchingSurfaces(
-                ("u", f"{y} + {rail} * sin(w)", f"{rail} * (cos(w) - 1)"), (f"{r} * sin(u)", "w", f"-{r} * cos(u)"),
-                (-1.0, -0.5), (1.0, 0.5), (-3.0, y - 0.03), (3.0, y + 0.03), samples=8,
+                ("u", f"{at} + {rail} * sin(w)", f"{rail} * (cos(w) - 1)"), (f"{r} * sin(u)", "w", f"-{r} * cos(u)"),
+                (-1.0, -0.5), (1.0, 0.5), (-3.0, at - 0.03), (3.0, at + 0.03), samples=8,
             ),
             "world",
             "wheelset",
