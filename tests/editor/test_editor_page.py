@@ -150,9 +150,14 @@ def test_a_model_is_built_from_nothing_and_tried(opened):
     page.press("Undo")
     page.press("Remove")
     assert page.editor.document.model.nv == 1
-    assert page.browser.evaluate("document.querySelector('.status').textContent") == (
-        "Removed with it: joint body2_joint, frame frame1."
-    )
+    removed = page.browser.evaluate("document.querySelector('.status').textContent")
+    page.choose("/")
+    page.browser.evaluate("document.querySelector('.form .add').click()")
+    page.settled()
+    page.type("m1", "parameters", "parameter1", "")
+    page.type("2.5", "parameters", "m1")
+    assert page.editor.document.model.parameter_values == {"m1": 2.5}
+    assert removed == "Removed with it: joint body2_joint, frame frame1."
     page.press("File")
     area = "document.querySelector('.code textarea')"
     page.browser.evaluate(f"{area}.value = {area}.value.replace('-9.81', '-1.62')")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert import reach
 from alembert.errors import AlembertError
+from alembert.reach import pose, position, solver
 from alembert.spatial import Pose, quaternion
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class Reaching:
         try:
             p = np.array(self.handle.position, dtype=float)
             R = quaternion.to_matrix(np.array(self.handle.wxyz, dtype=float))
-            task = reach.pose(self.frame, Pose(R, p)) if self.turns.value else reach.position(self.frame, p)
-            solve = reach.solver(self.model, [task])
+            task = pose(self.frame, Pose(R, p)) if self.turns.value else position(self.frame, p)
+            solve = solver(self.model, [task])
             given: dict[str, Any] = {"start": self.joints.q, "tolerance": _FINE, "quiet": True}
             found = solve(restarts=0, **given)
             if not found.reached:

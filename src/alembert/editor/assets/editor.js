@@ -34,7 +34,7 @@ class ModelEditor {
         return {};
       }
       this.refused = answer.error && place ? { place, text: answer.error } : null;
-      if (answer.added) this.selected = answer.added;
+      if (answer.added) this.selected = answer.added[0] in this.forms.sections ? answer.added : ["", ""];  // parameters are the model's
       this.show(answer);
       if (answer.error && !place) this.say(answer.error, true);
       else if (answer.removed?.length) this.say(`Removed with it: ${answer.removed.join(", ")}.`);
@@ -312,7 +312,7 @@ class ModelEditor {
     const label = fields.input(["name"], fields.text(this.state.data.name), { ariaLabel: "name" }, (to) => (to ? [{ put: ["name"], value: to }] : [{ remove: ["name"] }]));
     return [
       element("h2", { textContent: "Model" }), fields.box(["name"], "name", "", label), fields.field(gravity, []),
-      element("h3", {}, "parameters", element("button", { type: "button", className: "add", textContent: "+", ariaLabel: "Add a parameter", onclick: () => this.act({ do: "add", section: "parameters" }).then(() => this.select("", "")) })),
+      element("h3", {}, "parameters", element("button", { type: "button", className: "add", textContent: "+", ariaLabel: "Add a parameter", onclick: () => this.act({ do: "add", section: "parameters" }) })),
       ...parameters, element("p", { className: "hint", textContent: "Use a parameter in any field of numbers, as in l1/2." }), fields.field(visuals, []),
     ];
   }

@@ -31,7 +31,7 @@ class Fields {
   select(place, shown, choices, make, options) {
     const known = choices.includes(shown) ? choices : [shown, ...choices];
     const e = element("select", { ...options, onchange: () => this.send(make(e.value), place) },
-      ...known.map((c) => element("option", { value: c, textContent: c === "" ? "none" : c.replaceAll("_", " "), selected: c === shown })));
+      ...known.map((c) => element("option", { value: c, textContent: c === "" ? "none" : options.spelt ? c : c.replaceAll("_", " "), selected: c === shown })));
     e.dataset.place = JSON.stringify(place);
     return e;
   }
@@ -47,7 +47,7 @@ class Fields {
     switch (f.kind) {
       case "number": case "whole": return this.number(f, place, value, label);
       case "numbers": return this.numbers(f, place, value, label);
-      case "name": return this.box(place, label, f.help, this.select(place, this.text(value), this.names(f.of), (to) => [{ put: place, value: to }], { ariaLabel: label }));
+      case "name": return this.box(place, label, f.help, this.select(place, this.text(value), this.names(f.of), (to) => [{ put: place, value: to }], { ariaLabel: label, spelt: true }));
       case "choice": return this.box(place, label, f.help, this.select(place, this.text(value), f.choices, (to) => [{ put: place, value: to }], { ariaLabel: label }));
       case "flag": return this.flag(f, place, value, label);
       case "table": return this.table(f, place, value, label);
@@ -67,6 +67,7 @@ class Fields {
   numbers(f, place, value, label) {
     if (f.count === 0) return null;
     const list = Array.isArray(value) ? value : value === undefined ? null : [value], known = list && list.length === f.count;
+    const common = f.count > 1 && f.units.every((unit) => unit === f.units[0]);
     const inputs = f.labels.map((name, k) => {
       const shown = this.text(list ? list[k] : undefined), own = [...place, k];
       const make = (to) => {
@@ -78,9 +79,9 @@ class Fields {
         return [{ put: place, typed: f.labels.map((_, i) => (i === k ? entry : String(known ? list[i] : f.default ? f.default[i] : free(f.key)))) }];
       };
       return element("label", { className: "entry" }, f.count > 1 ? element("small", { textContent: name }) : null,
-        this.input(own, shown, { ariaLabel: `${label} ${name}`, placeholder: f.default ? f.default[k] : "", className: "number" }, make), this.unit(f.units[k]));
+        this.input(own, shown, { ariaLabel: `${label} ${name}`, placeholder: f.default ? f.default[k] : "", className: "number" }, make), common ? null : this.unit(f.units[k]));
     });
-    return this.box(place, label, f.help, element("div", { className: `entries of${Math.min(f.count, 3)}` }, ...inputs));
+    return this.box(place, label, f.help, element("div", { className: `entries of${Math.min(f.count, 3)}` }, ...inputs, common ? this.unit(f.units[0]) : null));
   }
 
   flag(f, place, value, label) {
