@@ -152,6 +152,36 @@ def test_failures_follow_the_policy():
             assert law(1.05, [1.5, 1.0], [3.0, 0.0])[0] == first[0]
 
 
+def test_families(prepared):
+    """Each from the one before; alone, in any order, they are the same bits as a solve of its own."""
+    cases = [{"start": {"q": [x, 0.1], "v": 0}, "inputs": {"target": [x / 2]}} for x in (0.1, 0.2, 0.15)]
+    alone = [prepared.solve(**case) for case in cases]
+    for one, other in zip(prepared.solve_each(cases, follow=False), alone, strict=True):
+        assert same(one, other)
+    followed = prepared.solve_each(cases, tolerance=1e-9)
+    assert sum(s.iterations for s in followed) < sum(s.iterations for s in alone)
+    for one, other in zip(followed, alone, strict=True):
+        assert one.converged
+        assert one.cost == pytest.approx(other.cost, rel=1e-6)  # of the tolerance 1e-8 of the scaled cost
+    with pytest.raises(ArgumentError, match="solve_each: case 1 is 3, expected what changes by name"):
+        prepared.solve_each([{}, 3])
+    with pytest.raises(ArgumentError, match="solve_each: case 0 has no 'mass'"):
+        prepared.solve_each([{"mass": 2.0}])
+
+
+def test_one_step_is_the_tangent(prepared):
+    """From a solution to that of another start: what a Newton step leaves is of second order."""
+    base = prepared.solve(start={"q": [0.1, 0.0], "v": 0}, tolerance=1e-10)
+    errors = []
+    for way in (0.04, 0.02, 0.01):
+        start = {"q": [0.1 + way, 0.0], "v": 0}
+        exact = prepared.solve(start=start, guess=base, tolerance=1e-10)
+        step = prepared.solve(start=start, guess=base, iterations=1)
+        errors.append(np.abs(step.controls - exact.controls).max())
+    order = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(errors), 1)[0]
+    assert order == pytest.approx(2, abs=0.2)  # terms of third order: a tenth of those of second at 0.04
+
+
 def test_from_sensors():
     def estimate(t, readings):
         return readings["where"][:2], readings["where"][2:]

@@ -7,7 +7,7 @@ that nothing is compiled again for other values of them: a sample of a predictiv
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -101,6 +101,36 @@ class PreparedProblem:
             options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress, time_limit)
             passed = round(shift / problem.shortest * stages.count) if shift and not problem.is_free else 0
             return self._transcribed.solve(problem, stages, guess, options, is_judged=False, shift=passed)
+
+    def solve_each(
+        self, cases: Iterable[Mapping[str, Any]], *, guess: Any = None, follow: bool = True, **options: Any
+    ) -> list[Solution]:
+        """One solution for each of `cases`: what `solve` takes, by name, for instance `{"parameters": {"mass": 2.0}}`.
+
+        With `follow` each begins from the last case that was solved, so that cases are best ordered by their values; where
+        that leads nowhere, and without it, each begins from `guess`, and then the order does not matter. `options` are
+        those of `solve` for all cases, such as `tolerance`.
+        """
+        known = ("start", "end", "parameters", "duration", "inputs", "limits")
+        found: list[Solution] = []
+        last: Solution | None = None
+        for k, case in enumerate(cases):
+            if not isinstance(case, Mapping):
+                raise ArgumentError(
+                    f"prepared.solve_each: case {k} is {case!r}, expected what changes by name: "
+                    "{'parameters': {...}}"
+                )
+            for name in case:
+                if name not in known:
+                    raise ArgumentError(unknown(f"prepared.solve_each: case {k} has no", str(name), known))
+            solution = None
+            if follow and last is not None:
+                solution = self.solve(**{**options, **case}, guess=last)
+            if solution is None or not solution.converged:
+                solution = self.solve(**{**options, **case}, guess=guess)
+            last = solution if solution.converged else last
+            found.append(solution)
+        return found
 
     def _bounded(self, stages: Stages, limits: Mapping[str, Any] | None) -> Stages:
         """With other bounds for rows that have some."""
