@@ -95,8 +95,8 @@ def beam(  # type: ignore[misc]
     between them bend and twist: angles are the only coordinates.
     """
     if segments is not None:
-        given = dict(locals())
-        return in_segments.rigid(given) if given.pop("rigid") else in_segments.modal(given, beam)
+        whole = dict(locals())
+        return in_segments.rigid(whole) if whole.pop("rigid") else in_segments.modal(whole, beam)
     if rigid:
         raise ModelError("beam: rigid=True is of segments; give their number, segments=")
     properties = {"length": length, "rhoA": rhoA, "EI_y": EI_y, "EI_z": EI_z, "GJ": GJ, "EA": EA}
@@ -113,7 +113,7 @@ def beam(  # type: ignore[misc]
             )
     symbolic = [name for name, value in properties.items() if isinstance(value, Expression)]
     if symbolic:
-        numeric_only = {
+        numeric_only: dict[str, Any] = {
             "tip": tip is not None,
             "rhoI_y": rhoI_y,
             "rhoI_z": rhoI_z,

@@ -25,6 +25,7 @@ import numpy as np
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError
+from alembert.expression import evaluate
 from alembert.flexible.finite_elements import UnitSystem, unit_system
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
@@ -139,7 +140,8 @@ def read_sid(
         raise ArgumentError(
             f"read_sid: {name} has inertia and geometric stiffness in one (Oe); stiffening is 'consistent', came {level!r}"
         )
-    return _at_attachment(name, ModalBody(labels, mass_, s, **fields, nodes=tuple(made), stiffening=level))
+    fields["first_moment"] = s
+    return _at_attachment(name, ModalBody(labels, mass_, **fields, nodes=tuple(made), stiffening=level))
 
 
 def _parsed(path: Path) -> tuple[dict[str, _Series], dict[str, dict[str, _Series]], tuple[str, ...], float]:
@@ -328,24 +330,27 @@ def _at_attachment(name: str, body: ModalBody) -> ModalBody:
     others = [body.node_array(node.name, "shapes") for node in body.nodes]
     moved = np.abs(body.node_array(root.name, "shapes")).max()
     turned = np.abs(body.node_array(root.name, "rotations")).max()
-    largest = max(
-        [np.abs(x).max() for x in others] + [np.abs(body.array("shape_moments")).max() / float(body.mass)]
-    )  # type: ignore[arg-type]
+    m = float(evaluate(body.mass, {}))
+    largest = max([np.abs(x).max() for x in others] + [np.abs(body.array("shape_moments")).max() / m])
     if max(moved, turned * (np.abs(a).max() or 1.0)) > DIGITS * largest:
         raise FileError(
             f"{name}: the modes move the attachment, by {moved:.3g} and {turned:.3g} per unit; write the data with a "
             "frame that is fixed to it (tangent frame, clamped modes)"
         )
-    m, s = float(body.mass), body.array("first_moment")  # type: ignore[arg-type]
+    s = body.array("first_moment")
     E, Ek, S = body.array("second_moment"), body.array("shape_products"), body.array("shape_moments")
     Tt, Tr = body.array("foreshortening_moments"), body.array("foreshortening_products")
     zero = np.zeros((body.count, 3))
-    nodes = [
-        dataclasses.replace(root, position=np.zeros(3), shapes=zero, rotations=zero, foreshortening=0 * Tt)
-    ]
-    nodes += [
-        dataclasses.replace(x, position=body.node_array(x.name, "position") - a) for x in body.nodes[1:]
-    ]  # type: ignore[arg-type]
+    still: dict[str, Any] = {
+        "position": np.zeros(3),
+        "shapes": zero,
+        "rotations": zero,
+        "foreshortening": 0 * Tt,
+    }
+    nodes = [dataclasses.replace(root, **still)]
+    for node in body.nodes[1:]:
+        moved_to: dict[str, Any] = {"position": body.node_array(node.name, "position") - a}
+        nodes.append(dataclasses.replace(node, **moved_to))
     fields: dict[str, Any] = {
         "first_moment": s - m * a,
         "second_moment": E - np.outer(s, a) - np.outer(a, s) + m * np.outer(a, a),

@@ -421,7 +421,8 @@ def _moved(node: ModalNode, fields: Fields, nodes: tuple[ModalNode, ...], attach
     chi = None if node.foreshortening is None else floats(node.foreshortening, {})[None]
     d, e, c = fields(floats(node.position, {})[None], floats(node.shapes, {})[None], chi)
     parts: list[Any] = [d[0], e[0], floats(node.rotations, {}) - psi, None if c is None else c[0]]
-    return ModalNode(node.name, *parts, node.loads, node.mass)
+    parts += [node.loads, node.mass]
+    return ModalNode(node.name, *parts)
 
 
 def _with_mass_beyond(
