@@ -129,6 +129,8 @@ def test_a_station_moves_its_arm_and_sheds_momentum():
     assert max(data["momentum_error"]) < 1e-10
     assert np.linalg.norm(data["angular_impulses"]["gravity"]) > 50
     assert data["pointing_error"][1] < np.radians(2.0)
+    # tides and turns at n = 1.1e-3 rad/s, some metres off the centre of mass: n^2 (y, 3 z) and less
+    assert 0.1 < data["microgravity"][0] < data["microgravity"][1] < 10
     # wheels of 200 kg m^2 that the arm brought to 900 N m s
     assert 200 * np.linalg.norm(list(data["wheel_speeds"].values())) < 450
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from alembert.simulate import Run
-from alembert.spacecraft import MomentumBalance
+from alembert.spacecraft import MicrogravityLevel, MomentumBalance, microgravity
 from alembert.spacecraft.frames import EQUATOR
 from alembert.study.mission.flight import MissionFlight
-from alembert.study.mission.vehicle import HUB
+from alembert.study.mission.vehicle import EXPERIMENT, HUB
 from alembert.study.parts import Grid, ReportPart
 from alembert.view import figures as drawing
 
@@ -47,6 +47,11 @@ class MissionPage:
             found[name] = (np.sum(n * w, axis=-1), np.sum(f * v, axis=-1))
         return found
 
+    @cached_property
+    def level(self) -> MicrogravityLevel | None:
+        """What is felt at the place that the file asks for."""
+        return None if self.flight.task.microgravity is None else microgravity(self.run, EXPERIMENT)
+
     # --- tables -----------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[ReportPart]:
@@ -76,7 +81,13 @@ class MissionPage:
             parts.append(
                 Grid.of("events", ("time [s]", "", "what it found"), map(_event, run.events), left=3)
             )
-        parts += [self._budget(), self._wheels(), str(balance)]
+        parts += [self._budget(), self._wheels()]
+        if self.level is not None:
+            steady = self.level.quasi_steady
+            head = ("microgravity [1e-6 g]", "mean x", "y", "z", "root mean square", "largest")
+            row = (*(f"{x:.3g}" for x in steady), f"{self.level.rms:.3g}", f"{self.level.peak:.3g}")
+            parts.append(Grid.of("", head, [(f"at {self.flight.task.microgravity}", *row)]))
+        parts.append(str(balance))
         return parts
 
     def _budget(self) -> Grid:
@@ -150,6 +161,13 @@ class MissionPage:
         drawing.lines(axes[1], self.run.time, {k: x for k, (x, _) in self.power.items()}, "turning power [W]")
         along = {k: x for k, (_, x) in self.power.items() if k not in ("gravity", "actuators")}
         drawing.lines(axes[2], self.run.time, along, "orbital power [W]")
+        return self._timed(figure, axes)
+
+    def microgravity(self) -> Any:
+        assert self.level is not None
+        figure, axes = drawing.panels("plot", 1)
+        felt = 1e6 / 9.80665 * self.level.felt
+        drawing.lines(axes[0], self.run.time, {x: felt[:, k] for k, x in enumerate("xyz")}, "felt [1e-6 g]")
         return self._timed(figure, axes)
 
     def ground_track(self) -> Any:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 Made = TypeVar("Made")
-HUB, FLIGHT, VISITOR, VISITOR_FLIGHT, PORT, PROBE = (
-    "hub", "flight", "visitor", "visitor_flight", "port", "probe",
+HUB, FLIGHT, VISITOR, VISITOR_FLIGHT, PORT, PROBE, EXPERIMENT = (
+    "hub", "flight", "visitor", "visitor_flight", "port", "probe", "experiment",
 )  # fmt: skip
 
 
@@ -88,6 +88,8 @@ class Vehicle:
             )
         for name, arm in task.arms.items():
             motions |= _arm(builder, name, arm)
+        if task.microgravity is not None:
+            builder.frame(EXPERIMENT, HUB, tuple(task.microgravity))
         if task.visitor is not None:
             _visitor(builder, task.visitor)
             surfaces += craft.box(VISITOR, task.visitor.size, **optics)

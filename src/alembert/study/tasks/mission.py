@@ -53,6 +53,7 @@ class MissionTask(Task):
         "momentum_error": "of the balance, angular and linear, of the momenta inside",
         "angular_impulses": "N m s, by source",
         "events": "time [s] and name of each",
+        "microgravity": "at the place that is asked for: root mean square and peak, millionths of g",
         "members": "of the dispersions, pointing error at the end, rad",
         "records": "how many were kept",
         "files": "what was written, by kind",
@@ -89,6 +90,9 @@ class MissionTask(Task):
     rate_deg: Vector = Field(
         default=(0.0, 0.0, 0.0), description="Off the target's rate at the start, deg/s."
     )
+    microgravity: Vector | None = Field(
+        default=None, description="A place on the hub at which what is felt is told, m."
+    )
     dispersions: DispersionsEntry | None = Field(
         default=None, description="Flights with other starts, besides this one."
     )
@@ -121,6 +125,7 @@ class MissionTask(Task):
             "momentum_error": [balance.angular_error, balance.linear_error],
             "angular_impulses": {name: x[-1].tolist() for name, x in balance.impulses.items()},
             "events": [[event.time, event.name] for event in run.events],
+            "microgravity": None if page.level is None else [page.level.rms, page.level.peak],
             "members": members,
             "records": len(run.time),
         }
@@ -146,6 +151,7 @@ class MissionTask(Task):
                 "Attitude": page.attitude,
                 "Momentum": page.momentum,
                 "Disturbances": page.disturbances,
+                **({} if page.level is None else {"Microgravity": page.microgravity}),
             },
             scenes={"Orbit": page.globe},
             seeds=seeds,
