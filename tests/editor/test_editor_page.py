@@ -145,6 +145,15 @@ def test_a_model_is_built_from_nothing_and_tried(opened):
     moved = page.browser.evaluate("[...alembert.current.stage.matrices[1].elements].slice(12, 15)")
     expected = model.frame_pose([0.5, 0.0], model.bodies[1].name).translation
     np.testing.assert_allclose(moved, expected, atol=1e-6)
+    page.press("+ Shape")
+    name = model.bodies[1].name
+    page.type("box", "bodies", name, "visuals", 0, "shape")
+    page.type("0.3", "bodies", name, "visuals", 0, "box", "size", 2)
+    page.type("#ff0000", "bodies", name, "visuals", 0, "color")
+    (visual,) = page.editor.document.model.bodies[1].visuals
+    assert visual == al.Visual(al.Box((0.1, 0.1, 0.3)), color=(1.0, 0.0, 0.0, 1.0))
+    page.press("Remove this shape")
+    assert page.editor.document.model.bodies[1].visuals == ()
     page.type("no formula (", "joints", "body2_joint", "axis", 0)
     assert len(page.errors()) == 1
     page.press("Undo")

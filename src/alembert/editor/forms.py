@@ -25,6 +25,7 @@ from alembert.model.elements import (
     Joint,
     LoopJoint,
     Sensor,
+    Shape,
 )
 from alembert.model.io.schema import INERTIA_SHAPES, PARTS
 
@@ -90,7 +91,7 @@ def forms() -> dict[str, Any]:
     found: dict[str, Any] = {
         "": [
             _numbers("gravity", 3, XYZ, default=[0, 0, -9.81]),
-            {"key": "visuals", "kind": "toml", "help": "shapes that stand in the world"},
+            {"key": "visuals", "kind": "visuals", "help": "shapes that stand in the world"},
         ]
     }
     for section, (_, record) in PARTS.items():
@@ -109,6 +110,8 @@ def forms() -> dict[str, Any]:
         "inertias": {shape: _shape(shape) for shape in INERTIA_SHAPES} | {"general": _general()},
         "starts": {shape: _begin(shape) for shape in INERTIA_SHAPES}
         | {"general": {"mass": 1, "com": [0, 0, 0], "tensor": [0.01, 0, 0.01, 0, 0, 0.01]}},
+        "shapes": {shape.__name__.lower(): _drawn(shape) for shape in typing.get_args(Shape)},
+        "shape_starts": _SHAPE_STARTS,
         "rotations": {
             "rpy_deg": ["deg", ["roll", "pitch", "yaw"], [0, 0, 0]],
             "rpy": ["rad", ["roll", "pitch", "yaw"], [0, 0, 0]],
@@ -144,6 +147,8 @@ def _field(record: type, field: dataclasses.Field[Any], hint: Any, joint: JointT
         return about | _numbers(key, 2, ("lower", "upper"), default=["-inf", "inf"])
     if (record, key) in ((Body, "inertia"), (Joint, "placement"), (Frame, "placement")):
         return about | {"kind": key}
+    if (record, key) == (Body, "visuals"):
+        return about | {"kind": "visuals"}
     if hint in (Limits, Spring | None, Friction | None):
         members = next(cls for cls in (Limits, Spring, Friction) if cls in (hint, *typing.get_args(hint)))
         return about | {"kind": "table", "fields": _fields(members, joint)}
@@ -233,6 +238,34 @@ def _numbers(key: str, count: int, labels: tuple[str, ...], *, default: list[Any
         "default": default,
         "help": _HELP.get(key, ""),
     }
+
+
+# --- shapes to draw -----------------------------------------------------------------------------------------
+
+_SHAPE_STARTS: dict[str, dict[str, Any]] = {
+    "box": {"size": [0.1, 0.1, 0.1]},
+    "sphere": {"radius": 0.05},
+    "ellipsoid": {"radii": [0.1, 0.05, 0.05]},
+    "cylinder": {"radius": 0.05, "length": 0.2},
+    "capsule": {"radius": 0.05, "length": 0.2},
+    "mesh": {"path": "shape.stl"},
+}
+
+
+def _drawn(shape: type) -> list[Field]:
+    found: list[Field] = []
+    for field in dataclasses.fields(shape):
+        default = None if field.default is dataclasses.MISSING else list(field.default)
+        about: Field = {"key": field.name, "unit": "m", "help": _HELP.get(field.name, "")}
+        if field.name == "path":
+            about["kind"] = "text"
+        elif field.name in ("size", "radii", "scale"):
+            about |= _numbers(field.name, 3, XYZ, default=default or [0.1, 0.1, 0.1])
+            about["units"] = ["" if field.name == "scale" else "m"] * 3
+        else:
+            about["kind"] = "number"
+        found.append({**about, "required": default is None})
+    return found
 
 
 # --- inertias -----------------------------------------------------------------------------------------------

@@ -258,14 +258,14 @@ class ModelEditor {
 
   drawForm() {
     const active = document.activeElement, kept = active && this.form.contains(active) ? { place: active.dataset.place, value: active.value, was: active.dataset.was, at: active.selectionStart } : null;
-    const opened = new Map([...this.form.querySelectorAll("details")].map((d) => [d.querySelector("summary").textContent, d.open]));
+    const opened = new Map([...this.form.querySelectorAll("details")].map((d) => [folded(d), d.open]));
     const same = this.formOf === this.selected.join("/");
     if (!this.exists(this.selected)) this.selected = this.firstPart();
     this.formOf = this.selected.join("/");
     const [section, name] = this.selected, fields = this.fields = new Fields(this.forms, this.state.data, (changes, place) => this.act({ do: "change", changes }, place));
     const content = section === "" ? this.modelForm(fields) : section === "bodies" ? this.bodyForm(fields, name) : this.partForm(fields, section, name);
     this.form.replaceChildren(...content.filter(Boolean));
-    if (same) for (const d of this.form.querySelectorAll("details")) if (opened.get(d.querySelector("summary").textContent)) d.open = true;
+    if (same) for (const d of this.form.querySelectorAll("details")) if (opened.get(folded(d))) d.open = true;
     const concerned = section === "bodies" ? [["bodies", name], ["joints", this.mover(name)]] : section === "" ? [["parameters"], ["gravity"], ["name"], ["visuals"], []] : [[section, name]];
     for (const p of this.state.problems) {
       const own = concerned.some((c) => c.length === 0 ? p.place.length === 0 : c.every((key, k) => p.place[k] === key));
@@ -377,6 +377,8 @@ class ModelEditor {
     this.code.replaceChildren(element("div", { className: "tools" }, element("h2", { textContent: python ? "Python" : this.state.file || "model.toml" }), apply, copy), area);
   }
 }
+
+function folded(details) { return details.querySelector("summary").textContent.replace(/ \(.*/, ""); }
 
 (async function start() {
   const html = document.documentElement;

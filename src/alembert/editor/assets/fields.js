@@ -53,6 +53,7 @@ class Fields {
       case "table": return this.table(f, place, value, label);
       case "placement": return this.placement(place, value, label);
       case "inertia": return this.inertia(place, value, label);
+      case "visuals": return this.visuals(f, place, value, label);
       case "toml": return this.toml(f, place, value, label);
       default: return this.box(place, label, f.help, this.input(place, this.text(value), { ariaLabel: label, placeholder: f.default || "" }, (to) => (to ? [{ put: place, value: to }] : [{ remove: place }])));
     }
@@ -144,6 +145,37 @@ class Fields {
       this.box([...place, "shape"], "shape", "a uniform solid, or mass, centre and tensor", this.select([...place, "shape"], shape, ["", ...Object.keys(shapes)], change, { ariaLabel: "shape of the inertia" })), ...rows);
     this.boxes.push({ place, box });
     return box;
+  }
+
+  visuals(f, place, value, label) {
+    // shapes to draw, each with its sizes, where it is, and a colour
+    const shapes = this.forms.shapes, starts = this.forms.shape_starts, list = Array.isArray(value) ? value : [];
+    const rows = list.map((visual, k) => {
+      const own = [...place, k], kind = Object.keys(shapes).find((name) => name in visual) || "";
+      const change = (to) => [{ put: own, value: { [to]: starts[to], ...Object.fromEntries(Object.entries(visual).filter(([key]) => key !== kind)) } }];
+      const box = element("fieldset", {}, element("legend", { textContent: `shape ${k + 1}` }),
+        this.box([...own, "shape"], "shape", "", this.select([...own, "shape"], kind, Object.keys(shapes), change, { ariaLabel: `shape ${k + 1}` })),
+        ...(shapes[kind] || []).map((field) => this.field(field, [...own, kind])), this.placement([...own, "placement"], visual.placement, "placement"),
+        this.color([...own, "color"], visual.color),
+        element("button", { type: "button", className: "small", textContent: "Remove this shape", onclick: () => this.send([list.length > 1 ? { remove: own } : { remove: place }], own) }));
+      this.boxes.push({ place: own, box });
+      return box;
+    });
+    const add = element("button", { type: "button", className: "small", textContent: "+ Shape", onclick: () => this.send([{ put: [...place, list.length], value: { sphere: starts.sphere } }], place) });
+    const details = element("details", { className: "group", open: list.length > 0 && list.length < 3 }, element("summary", { textContent: `${label} (${list.length || "made up"})`, title: f.help || "" }), ...rows, add);
+    this.boxes.push({ place, box: details });
+    return details;
+  }
+
+  color(place, value) {
+    const known = Array.isArray(value) && value.length === 4 && value.every((x) => typeof x === "number"), [r, g, b, a] = known ? value : [0.62, 0.65, 0.7, 1];
+    const hex = `#${[r, g, b].map((x) => Math.round(255 * Math.min(Math.max(x, 0), 1)).toString(16).padStart(2, "0")).join("")}`;
+    const e = element("input", { type: "color", value: hex, ariaLabel: "colour", onchange: () => {
+      const parts = [1, 3, 5].map((at) => Math.round((1000 * parseInt(e.value.slice(at, at + 2), 16)) / 255) / 1000);
+      this.send([{ put: place, value: [...parts, a] }], place);
+    } });
+    e.dataset.place = JSON.stringify(place);
+    return this.box(place, "colour", "", e);
   }
 
   names(sections) {
