@@ -48,6 +48,14 @@ def machines(seed: int = SEED) -> dict[str, Machine]:
         blas = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         found[f"threads-{threads}"] = Machine(f"batches and BLAS on {threads} cores", blas, cores=threads)
     found["shuffled"] = Machine(f"in another order (seed {seed})", {}, (f"--shuffle={seed}",))
+    for core, target, lanes in (("Haswell", "avx2", 2), ("Sandybridge", "sse2", 1)):
+        variables = {"OPENBLAS_CORETYPE": core, "ALEMBERT_TARGET": target, "ALEMBERT_LANES": str(lanes)}
+        found[f"{core.lower()}-{target}-{lanes}"] = Machine(
+            f"{core}, {target.upper()}, lanes {lanes}, one core, shuffled",
+            variables | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            (f"--shuffle={seed + 1}",),
+            cores=1,
+        )
     return found
 
 

@@ -35,6 +35,8 @@ def test_every_kind_of_change_is_there():
     assert {value for name, value in variables if name == "ALEMBERT_TARGET"} == {"sse2", "avx2"}
     assert {machine.cores for machine in found.values()} == {None, 1, 2}
     assert found["shuffled"].options == ("--shuffle=1",)
+    together = [machine for machine in found.values() if len(machine.variables) > 4 and machine.options]
+    assert len(together) == 2  # all at once
 
 
 def test_what_fails_where_is_told(suite, tmp_path, capsys):
