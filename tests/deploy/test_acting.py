@@ -10,7 +10,7 @@ from alembert.constraints import rank
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import c_program
-from alembert.simulate import Drive, DynamicController, Measured, Sampled, SymbolicLaw
+from alembert.simulate import Drive, DynamicController, MassFlow, Measured, Sampled, SymbolicLaw
 from alembert.simulate.actuators import JointDrives, Lags
 from alembert.verify.mechanisms import four_bars
 
@@ -227,6 +227,9 @@ def test_rows_are_chosen_as_by_numbers():
 
 
 def test_what_is_refused(masses, tmp_path):
+    burning = MassFlow([al.spacecraft.Thruster("main", "second", (1, 0, 0), 1.0)], "mass")
+    with pytest.raises(UnsupportedError, match="the controller burns 'mass', and masses that change"):
+        al.deploy.c_source(masses, tmp_path, controller=burning)
     for options, message in (
         ({"controller": Sampled(lambda t, q, v: q, period=0.01)}, "which cannot be compiled; give a casadi"),
         ({"sensors": [Measured("place", 0.01, noise=0.1)]}, "'place' has noise, a walk or lost samples"),

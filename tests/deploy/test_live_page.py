@@ -143,7 +143,7 @@ def test_the_page_is_small_and_asks_for_nothing(page):
 
 
 @pytest.mark.skipif(find() is None, reason="needs Chromium")
-def test_the_page_plays(page):
+def test_the_page_plays(page, crank, tmp_path):
     with Browser() as browser:
         browser.open(page)
         browser.wait_for("!!window.alembert && !!alembert.current.live.memory")
@@ -172,6 +172,15 @@ def test_the_page_plays(page):
         assert browser.evaluate("document.querySelectorAll('.live input').length") == 2
         browser.evaluate(f"{live}.part('q')[0] = NaN; {live}.running = true; {live}.advance(0.01)")
         assert "without bounds" in browser.evaluate(f"{live}.readout.textContent")
+        assert browser.messages == []
+        # a joint of a loop that is moved by hand takes the others along
+        model, start = crank
+        browser.open(al.deploy.live_page(model, tmp_path / "crank.html", autoplay=False, **start))
+        browser.wait_for("!!window.alembert && !!alembert.current.live.memory")
+        browser.evaluate(f"alembert.current.x[0] = 1.5; {live}.moved(0)")
+        q = np.array(browser.evaluate(f"[...{live}.part('q')]"))
+        assert abs(q[0] - 1.5) < 1e-5
+        assert model.constraint_analysis(q).residual < 1e-9
         assert browser.messages == []
 
 

@@ -26,7 +26,7 @@ from alembert.expression import Expression
 from alembert.model import Model
 from alembert.simulate.actuators import Lags
 from alembert.simulate.controllers import Sampled
-from alembert.simulate.dynamic_controllers import DynamicController, as_controller
+from alembert.simulate.dynamic_controllers import BoundController, DynamicController, as_controller
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.instants import Instants
 from alembert.simulate.schedule import Schedule, common_tick
@@ -159,7 +159,8 @@ def acting(function: str, model: Model, given: Given) -> Acting:
             "lag or a frequency"
         )
     found.lags = lags
-    bound = [*system.feedback.dynamic, *system.feedback.sampled_systems.values()]
+    continuous = [one for one in system.feedback.dynamic if isinstance(one, BoundController)]
+    bound = [*continuous, *system.feedback.sampled_systems.values()]
     units = {f"reference.{name}": row.unit for one in bound for name, row in one.rows.items()}
     found.inputs = tuple(dataclasses.replace(s, unit=units.get(s.name, s.unit)) for s in found.inputs)
     found.states = tuple(_states(system, lags))
@@ -258,6 +259,11 @@ def _driven(function: str, model: Model, inputs: Sequence[str] | None) -> list[i
 
 
 def _check(function: str, system: Simulation) -> None:
+    for _, flow in system.feedback.flows:
+        raise UnsupportedError(
+            f"{function}: the controller burns {flow.controller.parameter!r}, and masses that change in a run are not "
+            "exported; leave MassFlow out, the parameter is one of the export"
+        )
     for instrument in system.instruments:
         if not instrument.is_symbolic:
             raise UnsupportedError(

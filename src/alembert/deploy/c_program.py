@@ -160,8 +160,8 @@ def c_program(
     )
 
 
-def _signals(labels: Sequence[str], units: Sequence[str], starts: Sequence[float]) -> tuple[Signal, ...]:
-    return tuple(Signal(*entry) for entry in zip(labels, units, map(float, starts), strict=True))
+def _signals(labels: Sequence[str], units: Sequence[str], starts: np.ndarray) -> tuple[Signal, ...]:
+    return tuple(Signal(*entry) for entry in zip(labels, units, starts.tolist(), strict=True))
 
 
 def _check(function: str, model: Model, integrator: str) -> None:

@@ -105,13 +105,13 @@ class WasmModule:
                     inner = written(step.steps)
                     body += loaded(step.flag) + ZERO + bytes([_NE]) + b"\x04\x40" + inner + b"\x0b"
                 elif isinstance(step, Repeat):
-                    k = _unsigned(len(pointers) + counters)
+                    count = _unsigned(len(pointers) + counters)
                     counters += 1
                     inner = written(step.steps)
-                    body += b"\x41\x00\x21" + k + b"\x02\x40\x03\x40"
+                    body += b"\x41\x00\x21" + count + b"\x02\x40\x03\x40"
                     body += loaded(step.flag) + ZERO + bytes([_NE]) + b"\x0d\x01"
-                    body += b"\x20" + k + b"\x41" + _signed(step.most) + b"\x4e\x0d\x01"
-                    body += inner + b"\x20" + k + b"\x41\x01\x6a\x21" + k + b"\x0c\x00\x0b\x0b"
+                    body += b"\x20" + count + b"\x41" + _signed(step.most) + b"\x4e\x0d\x01"
+                    body += inner + b"\x20" + count + b"\x41\x01\x6a\x21" + count + b"\x0c\x00\x0b\x0b"
                 elif isinstance(step, Copy):
                     base, offset = address(step.target)
                     for k in range(parts.copied(routine, step)):

@@ -138,8 +138,8 @@ class DynamicController:
 
     def changed(self, **fields: Any) -> DynamicController:
         """A copy with other fields; what a system says itself is not given again."""
-        own = {"inputs": (), "outputs": (), "states": (), "dt": 0.0} if isinstance(self.law, SYSTEMS) else {}
-        return dataclasses.replace(self, **own, **fields)
+        own: dict[str, Any] = {"inputs": (), "outputs": (), "states": (), "dt": 0.0}
+        return dataclasses.replace(self, **{**(own if isinstance(self.law, SYSTEMS) else {}), **fields})
 
     def initial(self) -> Array:
         """The states at the start."""

@@ -57,14 +57,18 @@ class Live {
   take(joints) {
     // joints that were moved by hand start from there, at rest
     if (!joints.length || !this.memory) return;
-    const q = this.part("q"), before = [...q];
-    for (const [v, at] of joints) q[at] = this.player.x[v];
-    this.part("v").fill(0);
-    if (this.functions.settle_now) {
-      // loops close around them, or they stay where they were
+    const q = this.part("q"), wanted = joints.map(([v, at]) => [at, this.player.x[v]]);
+    const left = () => Math.max(...wanted.map(([at, x]) => Math.abs(x - q[at])));
+    if (!this.functions.settle_now) for (const [at, x] of wanted) q[at] = x;
+    // loops follow a little at a time, as far as they can
+    for (let k = 0; this.functions.settle_now && k < 500 && left() > 1e-6; k++) {
+      const before = [...q], far = left();
+      for (const [at, x] of wanted) q[at] += Math.max(-0.01, Math.min(0.01, x - q[at]));
+      this.part("v").fill(0);
       this.functions.settle_now();
-      if (!q.every(Number.isFinite)) { q.set(before); this.part("v").fill(0); }
+      if (!(left() < far) || !q.every(Number.isFinite)) { q.set(before); break; }
     }
+    this.part("v").fill(0);
     this.draw();
   }
 
