@@ -94,6 +94,10 @@ def into(function: str, found: Array, out: Array | None) -> Array:
     """A result, written into the array that the user gave for it."""
     if out is None:
         return found
+    if not (isinstance(out, np.ndarray) and out.dtype == np.float64 and out.flags.writeable):
+        raise ArgumentError(
+            f"{function}: out is {type(out).__name__}, expected a NumPy array of float64 to write into"
+        )
     if np.shape(out) != found.shape:
         raise ArgumentError(f"{function}: out has shape {np.shape(out)}, expected {found.shape}")
     out[...] = found

@@ -163,6 +163,10 @@ def test_algorithms_of_trees_say_what_to_use():
     assert refusal(ArgumentError, MODEL.forward_dynamics, Q, V, TAU, out=np.zeros(3)) == (
         "forward_dynamics: out has shape (3,), expected (5,)"
     )
+    for out, kind in (([0.0] * 5, "list"), (np.zeros(5, dtype=int), "ndarray")):
+        assert refusal(ArgumentError, MODEL.forward_dynamics, Q, V, TAU, out=out) == (
+            f"forward_dynamics: out is {kind}, expected a NumPy array of float64 to write into"
+        )
 
 
 def test_constraints_that_contradict_each_other():
