@@ -8,6 +8,7 @@ compiling.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,7 +62,23 @@ def rows(*, quick: bool) -> list[Row]:
         sweep, ipopt = study(name, 3 if quick else STARTS)
         label = f"random starts: {sweep.solved} solved, IPOPT {ipopt.solved}"
         found.append(against(f"starts {name}", label, name, sweep.seconds, "IPOPT", ipopt.seconds, 5.0))
-    return found
+    return [*found, sample()]
+
+
+def sample(count: int = 60) -> Row:
+    """A sample of a predictive controller: a cart-pole with 40 intervals in a new state, disturbed in each of them."""
+    cost = effort(1e-2) + running(lambda s: 10 * (s.q[0] - s.target[0]) ** 2 + 10 * s.q[1] ** 2)
+    given: dict[str, Any] = {"start": {"q": [0.0, 0.1], "v": 0}, "inputs": {"target": [0.0]}}
+    problem = Problem(al.library.cart_pole(), 2.0, **given, limits={"tau": 20.0}, cost=cost)
+    prepared, rng, seconds = problem.prepare(40), np.random.default_rng(0), []
+    plan = prepared.solve(tolerance=1e-6)
+    for _ in range(count):
+        start = {"q": plan.q[1] + rng.normal(0, 0.02, 2), "v": plan.v[1] + rng.normal(0, 0.05, 2)}
+        began = time.process_time()
+        plan = prepared.solve(start=start, guess=plan, shift=0.05, tolerance=1e-6)
+        seconds.append(time.process_time() - began)
+    own = float(np.median(seconds))
+    return Row("sample", "sample of predictive control, N = 40", "cart_pole", own, measure="ours", goal=1e-3)
 
 
 def table(date: str) -> str:

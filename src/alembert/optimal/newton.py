@@ -264,7 +264,9 @@ class Newton:
             self.mu = mu
             self._enter()
             return False
-        enter(min(mu, max(tolerance / 11, tuning.WARM * left**2)))
+        mu = min(mu, max(tolerance / 11, tuning.WARM * left**2))
+        if mu != self.mu:
+            enter(mu)
         return True
 
     def _bind(self, e: Evaluation) -> None:

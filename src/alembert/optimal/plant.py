@@ -499,4 +499,5 @@ class StepTangent:
         there = self.chart.local(x, self.retract(x, d, p))
         back = self.local(x, self.chart.retract(x, d), p)
         both = ca.Function("slopes", [d, x, p], [ca.jacobian(there, d), ca.jacobian(back, d)])
-        return both(ca.DM.zeros(d.numel()), x, p)
+        J, inverse = both.call([ca.DM.zeros(d.numel()), x, p])
+        return J, inverse
