@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.control import DesignPoint, StateSpace, codesign, pareto
+from alembert.control import DesignPoint, StateSpace, codesign, lightest, pareto
 from alembert.control.codesign import _Codesign
+from alembert.control.lightest_structure import _Lightest
 from alembert.errors import ArgumentError, NumericalError
 from alembert.joints import Spring
 from alembert.linear import design_point
@@ -34,6 +35,44 @@ def test_slopes_are_those_of_the_cost(feedback):
         expected = (problem.cost(x + d)[0] - problem.cost(x - d)[0]) / (2 * h)
         # central differences: h^2 of curvature, and rounding over h
         assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def whole_state(k, c):
+    return two_masses(k, c, outputs=np.eye(4))
+
+
+SPRINGS = {"k": (0.5, 4.0), "c": (0.01, 0.5)}
+GAIN = [[3.0, 0.1, 2.5, 3.0]]
+
+
+@pytest.mark.parametrize("feedback", ["state", "output"])
+def test_slopes_of_mean_squares(feedback):
+    problem = _Codesign(whole_state, SPRINGS, 0.5, feedback, GAIN)
+    x = problem.start({"k": 1.2, "c": 0.1})
+    found = _Lightest(problem, 2.0, 0.3)
+    x = x if feedback == "output" else np.append(x, 0.2)
+    slopes = found(x)[1]
+    for k in range(len(x)):
+        d = np.zeros_like(x)
+        d[k] = 1e-5
+        expected = (found(x + d)[0] - found(x - d)[0]) / 2e-5
+        # central differences: h^2 of curvature, and rounding over h
+        np.testing.assert_allclose(slopes[:, k], expected, rtol=1e-6, atol=1e-8)
+
+
+def test_lightest_structure_within_limits():
+    """Gains on all states cannot do better than those of the Riccati equation, nor worse: the same weight, by two ways."""
+    given = {"effort": 0.9, "response": 1.2, "start": {"k": 2.0, "c": 0.2}}
+    state = lightest(whole_state, SPRINGS, **given)
+    output = lightest(whole_state, SPRINGS, feedback="output", gain=GAIN, **given)
+    assert output.structure == pytest.approx(state.structure, rel=1e-4)  # ftol 1e-9: its root, in both
+    for found in (state, output):
+        assert found.effort <= 0.9 * 1.001
+        assert found.response <= 1.2 * 1.001
+    with pytest.raises(
+        NumericalError, match=r"the limits are not met after \d+ iterations \(the response is"
+    ):
+        lightest(whole_state, SPRINGS, effort=1e-4, response=1e-4)
 
 
 def test_output_feedback_of_the_whole_state_is_state_feedback():
@@ -111,6 +150,14 @@ def test_named_parameters_of_a_mechanism():
                 lambda k: DesignPoint(StateSpace([[-k]], [[1]], [[1]], [[1]]), np.eye(1), 1, 1, k), RANGE
             ),
             "the plant is sampled or has a direct part",
+        ),
+        (
+            lambda: lightest(two_masses_of_k, RANGE, effort=0.0, response=1.0),
+            "effort is 0.0, expected a limit above zero",
+        ),
+        (
+            lambda: lightest(two_masses_of_k, RANGE, effort=1.0, response=1.0, feedback="lqg"),
+            "feedback is 'lqg', expected 'state' or 'output'",
         ),
         (lambda: pareto(two_masses_of_k, RANGE, shares=[0.5, 0.1]), "shares are .* expected ascending"),
     ],

@@ -44,6 +44,8 @@ from alembert.control.interconnection import upper_lft as upper_lft
 from alembert.control.large import LargeReduction as LargeReduction
 from alembert.control.large import LargeSystem as LargeSystem
 from alembert.control.large import LowRankGramian as LowRankGramian
+from alembert.control.lightest_structure import LightestDesign as LightestDesign
+from alembert.control.lightest_structure import lightest as lightest
 from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.locus import root_locus as root_locus
 from alembert.control.loop_margins import Margins as Margins

@@ -259,6 +259,11 @@ class _Codesign:
 
     def _slopes(self, x: Array, k: int, K: StateSpace) -> tuple[Array, Array, Array, float]:
         """Of F, H H^T, S and J_s in the parameter k, the controller held."""
+        found = self.differences(x, k, lambda point: (*self._closed(point, K), point.structure))
+        return found[0], found[1], found[2], float(found[3])
+
+    def differences(self, x: Array, k: int, parts: Callable[[DesignPoint], Sequence[Any]]) -> list[Any]:
+        """Slopes in the parameter k of what a point has."""
         # within the range, on one side where it ends
         h = _STEP if x[k] + 2 * _STEP <= 1 or x[k] - 2 * _STEP >= 0 else 0.1
         inside = 2 * h <= x[k] <= 1 - 2 * h
@@ -269,14 +274,13 @@ class _Codesign:
             side = 1 if x[k] < 0.5 else -1
             offsets = tuple(side * i for i in range(5))
             weights = side * np.array([-25, 48, -36, 16, -3]) / 12
-        found: list[Any] = [0.0, 0.0, 0.0, 0.0]
+        found: list[Any] = []
         for i, weight in zip(offsets, weights, strict=True):
             at = x.copy()
             at[k] += i * h
-            point = self._point(at)
-            for j, part in enumerate((*self._closed(point, K), point.structure)):
-                found[j] = found[j] + weight / h * np.asarray(part)
-        return found[0], found[1], found[2], float(found[3])
+            added = [weight / h * np.asarray(part) for part in parts(self._point(at))]
+            found = [a + b for a, b in zip(found, added, strict=True)] if found else added
+        return found
 
     def solve(self, x: Array) -> Design:
         n = len(self.names)
