@@ -180,6 +180,11 @@ def test_meshes_refine_by_phase():
     assert counts["two"] > counts["one"]
     assert max(r.estimate for r in solution.meshes[-1].values()) <= 1e-5
     assert solution.accuracy["two"].worst <= 1e-5
+    assert len(solution.plot().axes) == 2  # x and u
+    drawn = solution.plot_convergence().axes
+    assert len(drawn) == 3
+    assert drawn[2].get_legend().get_texts()[0].get_text().startswith("one: 6, ")
+    assert len(solution["one"].solution.plot_convergence().axes) == 2
     short = Phases({"one": one, "two": two}).solve(6, accuracy=1e-14)
     assert "the accuracy that was asked for is not reached" in short.message
 

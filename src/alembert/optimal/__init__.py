@@ -6,6 +6,7 @@ solution = problem.solve(steps=100)
 
 from alembert.optimal import examples as examples
 from alembert.optimal.accuracy import Accuracy as Accuracy
+from alembert.optimal.arcs import Arc as Arc
 from alembert.optimal.costs import Cost as Cost
 from alembert.optimal.costs import duration as duration
 from alembert.optimal.costs import effort as effort

@@ -10,6 +10,7 @@ since controls that a mesh cannot follow are not seen by the first two. The next
 - intervals cut into as many parts as their error asks for, by the order p of the method: (e_k N / accuracy)^(1/(p+1));
 - where a control jumps, nodes on both sides of the jump. Between the values a before and b after an interval, whose mean
   is u, a jump is at the share (b - u)/(b - a) of it: so each mesh brings it nearer to a node;
+- intervals on both sides of where a singular arc begins or ends in halves (`alembert.optimal.arcs`);
 - all intervals in halves, where nothing else is to be done, where a solution is "coarse" (then the search begins anew), and
   before a solution is taken: a cost that stays where only some intervals were cut proves nothing.
 """
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.optimal.arcs import junctions
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -40,6 +42,8 @@ BESIDE = 0.1
 """of an interval: how far from a jump its nodes are"""
 SHORT = 0.2
 """of the mean: intervals that are shorter need not be cut to see whether the cost stays"""
+JUNCTION = 1e-3
+"""of the duration: how near the ends of singular arcs are brought to nodes"""
 SHORTEST = 1e-6
 """of the duration: intervals that are not cut any more"""
 
@@ -165,6 +169,9 @@ def _cuts(solution: Solution, jumping: dict[int, float], accuracy: float) -> Arr
     known = solution.accuracy.intervals
     errors = np.where(np.isfinite(known), known, 0.0)
     parts = np.clip(np.ceil((errors * N / accuracy) ** (1 / (order + 1))), 1, MOST).astype(int)
+    for k in junctions(solution):  # where singular arcs begin and end is found to the length of an interval
+        if nodes[k + 1] - nodes[k] > JUNCTION:
+            parts[k] = max(parts[k], 2)
     cuts = [np.empty(0)]
     for k in range(N):
         begin, length = nodes[k], nodes[k + 1] - nodes[k]

@@ -234,14 +234,9 @@ def plot_phases(solution: PhasesSolution, path: str | Path | None = None) -> Fig
         ax.set_ylabel(label, fontsize=8)
         ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.grid(alpha=0.3)
-    for _, motion in solution.items():
-        width = motion.duration / max(solution.duration, 1e-300)
-        middle = (motion.time[0] + motion.time[-1]) / 2
-        if width > 0.06:
-            name = next(n for n, m in solution.items() if m is motion)
-            axes[0].annotate(
-                name, (middle, 1.02), xycoords=("data", "axes fraction"), ha="center", fontsize=7
-            )
+    for name, motion in solution.items():
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 30, "fontsize": 7}
+        axes[0].annotate(name, (motion.time[0], 1.06), **place, ha="left", va="bottom")
     axes[-1].set_xlabel("time [s]")
     return save(figure, path)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.accuracy import Accuracy, simulate
+from alembert.optimal.arcs import Arc, arcs
 from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
 from alembert.optimal.mesh import MeshErrors, judged
 from alembert.optimal.outcome import Iteration, Outcome
@@ -321,6 +322,11 @@ class Solution:
         """Integrate the motion under these controls again, with much shorter steps and another method."""
         return simulate(self)
 
+    @cached_property
+    def arcs(self) -> list[Arc]:
+        """Where controls are at their bounds and where between them, "singular" where nothing but the motion decides."""
+        return arcs(self)
+
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
         """Constraints that are off by more than `tolerance`, the worst first; of quantities that are large numbers, by more
         than that part of their size."""
@@ -365,6 +371,8 @@ class Solution:
         ]
         if active:
             lines.append(f"bounds that hold somewhere: {', '.join(active)}")
+        if self.converged:
+            lines += [str(arc) for arc in self.arcs if arc.kind == "singular"][:most]
         if not self.converged and not violations:
             lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
         return "\n".join(lines)
