@@ -324,6 +324,11 @@ def test_bodies_that_are_held_elsewhere():
     h, h2 = before.momentum(q, v, about="world"), after.momentum(q2, v2, about="world")
     np.testing.assert_allclose(h2[1], h[1] - np.cross(foot, h[3:])[1], rtol=1e-12)
     assert after.kinetic_energy(q2, v2) < before.kinetic_energy(q, v)
+    heavier = al.ModelBuilder("heavier")
+    for name, parent in (("one", "world"), ("two", "one")):
+        heavier.body(name, al.Inertia.point(5.0, (0, 0, 1)), joint=al.Revolute((0, 1.0, 0)), parent=parent)
+    with pytest.raises(ArgumentError, match="'one' has 1 kg before and 5 kg after"):
+        same_bodies(heavier.build(), configuration=lambda s: s.q)["v"](s)
     still = same_bodies(before)  # nothing changes where nothing is locked
     same = ca.evalf(ca.SX(still["v"](s))).full()[:, 0]
     np.testing.assert_allclose(same, v, rtol=1e-12)

@@ -430,8 +430,8 @@ class _Between:
             point = np.concatenate([point[:nq], v])
         parts = [point[entry.at] for entry in self.linkage.free]
         chosen = dict(zip(self._design, after[two.chosen], strict=True))
-        parts += [after[place : place + two.memory], [chosen[name] for name in self._new_design]]
-        return np.concatenate([*parts, after[-1:] if two.is_free else []])
+        parts += [after[place : place + two.memory], np.array([chosen[name] for name in self._new_design])]
+        return np.concatenate([*parts, after[-1:] if two.is_free else np.empty(0)])
 
 
 def _start(

@@ -241,14 +241,11 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
     """
     if not isinstance(after, Model):
         raise ArgumentError(f"same_bodies: after is a {type(after).__name__}, expected the Model that begins")
-    if after.is_constrained or after.parameters or any(body.flexible is not None for body in after.bodies):
-        raise UnsupportedError(
-            "same_bodies: the model has loops, parameters or bending bodies; give links of your own"
-        )
+    _check_bodies(after)
 
     def place(s: Moment) -> ca.SX:
         if configuration is not None:
-            return ca.vertcat(configuration(s))
+            return ca.SX(ca.vertcat(ca.SX(0, 1), ca.SX(configuration(s))))
         known = {owner.name: owner for owner in s.model.space}
         parts = []
         for owner in after.space:
@@ -260,6 +257,7 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
         return ca.vertcat(ca.SX(0, 1), *parts)
 
     def speeds(s: Moment) -> ca.SX:
+        _check_bodies(s.model)
         q, pushed = place(s), ca.SX.zeros(after.nv)
         here = {body.name: body for body in s.model.bodies}
         if set(here) != set(after.body_indices):
@@ -267,11 +265,9 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
             raise ArgumentError(f"same_bodies: the body {other!r} is in one of the two models only")
         own: dict[str, Any] = {"reference": "local_world_aligned"}
         for body in after.bodies:
-            before = here[body.name].inertia
-            if not np.isclose(float(before.mass), float(body.inertia.mass), rtol=1e-9):
-                raise ArgumentError(
-                    f"same_bodies: {body.name!r} has {before.mass:g} kg before and {body.inertia.mass:g} kg after"
-                )
+            (m, com), (mass, there) = (_mass_and_centre(b.inertia) for b in (here[body.name], body))
+            if not np.isclose(m, mass, rtol=1e-9):
+                raise ArgumentError(f"same_bodies: {body.name!r} has {m:g} kg before and {mass:g} kg after")
             V = s.model.symbolic.frame_velocity(s.q, s.v, body.name, **own, parameters=s.model_parameters)
             turned = s.model.symbolic.frame_pose(s.q, body.name, parameters=s.model_parameters).rotation
             J, R = (
@@ -279,13 +275,24 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
                 after.symbolic.frame_pose(q, body.name).rotation,
             )
             # about the centre of mass, in world axes: a body's frame is that of its joint, which may be another one now
-            w, v = V[:3], V[3:] + ca.cross(V[:3], turned @ ca.DM(before.com))
-            J_c = J[3:, :] - ca.skew(R @ ca.DM(body.inertia.com)) @ J[:3, :]
+            w, v = V[:3], V[3:] + ca.cross(V[:3], turned @ ca.DM(com))
+            J_c = J[3:, :] - ca.skew(R @ ca.DM(there)) @ J[:3, :]
             inertia = R @ ca.DM(np.asarray(body.inertia.matrix(), dtype=float)) @ R.T
-            pushed += J[:3, :].T @ (inertia @ w) + float(body.inertia.mass) * J_c.T @ v
+            pushed += J[:3, :].T @ (inertia @ w) + mass * J_c.T @ v
         return after.symbolic.solve_mass_matrix(q, pushed)
 
     return {"q": place, "v": speeds}
+
+
+def _check_bodies(model: Model) -> None:
+    if model.is_constrained or model.parameters or any(body.flexible is not None for body in model.bodies):
+        raise UnsupportedError(
+            "same_bodies: the model has loops, parameters or bending bodies; give links of your own"
+        )
+
+
+def _mass_and_centre(inertia: Any) -> tuple[float, Array]:
+    return float(inertia.mass), np.array(inertia.com, dtype=float)
 
 
 def _independent(J: ca.SX) -> ca.SX:

@@ -242,8 +242,7 @@ class _Together:
             entry for own in self._symbols for v in own.values() for entry in ca.vertsplit(v) if v.numel()
         ]
         self._function = ca.Function("across", [ca.vertcat(*flat)], [whole])
-        touched = np.asarray(ca.DM(self._function.jac_sparsity(0, 0), 1).full()).any(axis=0)
-        self.needed: list[tuple[int, str, int]] = []
+        touched = set(self._function.jac_sparsity(0, 0).get_triplet()[1])
         places = [
             (k, which, i)
             for k, own in enumerate(self._symbols)
@@ -251,7 +250,7 @@ class _Together:
             for i in range(v.numel())
         ]
         self._places = places
-        self.needed = [place for place, used in zip(places, touched, strict=True) if used]
+        self.needed = [place for k, place in enumerate(places) if k in touched]
 
     def _is_last(self, k: int, which: str) -> bool:
         return k == len(self._problems) - 1 and which != "start"

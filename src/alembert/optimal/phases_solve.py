@@ -196,7 +196,8 @@ def made(phases: Phases, given: Any) -> dict[str, Guess]:
 def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, before: Guess) -> Guess:
     """A straight guess from where the phase before ends: what the start does not state follows the links."""
     T = ca.SX(before.duration)
-    s = last.moment(T, *map(ca.SX, (before.points[-1], before.controls[-1], last.parameters)), T)
+    x, u, p = (ca.SX(a) for a in (before.points[-1], before.controls[-1], last.parameters))
+    s = last.moment(T, x, u, p, T)
     where = np.linspace(0.0, 1.0, GRID)
     points, controls = guess.at(problem, where), guess.controls_at(where)
     stated = {row.component for row in problem.end if row.is_equation}

@@ -77,10 +77,10 @@ class Units:
             stage = np.ones(n + m + 2 * nz + nd + (n if stages.following is not None else 0))
             return cls._parted(stage, ends, sizes)
         N, places = stages.count, (2 * n, 2 * n + first, 2 * n + first + last, len(ends))
-        of_all = (np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd)))
+        x, u, z, c, d = np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd))
         own = [(part.where, cls.ones(part.stages)) for part in stages.parts]
         start, end, bounded = (ends[i:j] for i, j in pairwise(places))
-        return cls(np.empty(0), ends, *of_all, start, end, bounded, own=own)
+        return cls(np.empty(0), ends, x, u, z, c, d, start, end, bounded, own=own)
 
     @classmethod
     def _parted(cls, stage: Array, ends: Array, sizes: tuple[int, ...]) -> Units:

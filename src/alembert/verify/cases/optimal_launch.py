@@ -74,7 +74,7 @@ def delta_iii() -> tuple[Phases, dict[str, Any]]:
     ground = np.concatenate([r0, np.cross([0, 0, TURN], r0)])
     empty, orbit = BOOSTER[3] - BOOSTER[1], _state_in_orbit()
     mass = PAYLOAD + SECOND[3] + FIRST[3] + 9 * BOOSTER[3]
-    parts = {
+    parts: dict[str, tuple[System, Any, float, int]] = {
         "six boosters": (rocket(6, FIRST), 75.2, 6 * empty, 6),
         "three boosters": (rocket(3, FIRST), 75.2, 3 * empty, 3),
         "main engine": (rocket(0, FIRST), FIRST[2] - 150.4, FIRST[3] - FIRST[1], 0),
