@@ -239,6 +239,15 @@ def test_other_formats_are_saved_as_toml(tmp_path):
     assert al.load(document.save()) == al.load(tmp_path / "arm.yaml")
 
 
+def test_files_of_other_kinds_are_refused(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('format = "alembert-study"\nversion = 1\n')
+    with pytest.raises(
+        FileError, match=r"study.toml:1: format: is 'alembert-study', .* this is no Alembert model"
+    ):
+        ModelDocument.open(path)
+
+
 def test_a_text_is_written_as_a_whole(linked):
     linked.write(LINKED.replace("0.5 ", "0.7 "))
     assert linked.model.parameter_values == {"l": 0.7}

@@ -13,21 +13,38 @@ from alembert.editor import edit
 TEMPLATES = resources.files("alembert.study").joinpath("templates")
 
 
+BROKEN = """format = "alembert-model"
+version = 1
+[bodies.a]
+inertia = { point = { mass = -2, position = [1, 0, 0] } }
+[bodies.b]
+inertia = { sphere = { mass = 1, radius = 0.1 } }
+[joints.hinge]
+type = "revolute"
+parent = "world"
+child = "a"
+"""
+
+
 @pytest.fixture
 def opened(chromium, tmp_path):
     """Open a copy of a template; at the end nothing must have gone wrong or left the machine."""
     chromium.messages.clear()
     running = []
 
-    def start(name):
+    def start(name, text=""):
         path = tmp_path / "model.toml"
-        if name:
+        if text:
+            path.write_text(text)
+        elif name:
             shutil.copy(str(TEMPLATES.joinpath(name, "model.toml")), path)
         running.append(edit(path, open_browser=False))
         chromium.requests.clear()
         chromium.open(running[0].url)
-        chromium.wait_for("!!window.alembert || !!document.querySelector('pre')")
-        assert chromium.evaluate("alembert.current.problem || null") is None
+        chromium.wait_for("!!window.editor")
+        if not text:
+            chromium.wait_for("!!window.alembert")
+            assert chromium.evaluate("alembert.current.problem || null") is None
         return Page(chromium, running[0], path)
 
     yield start
@@ -175,6 +192,25 @@ def test_a_model_is_built_from_nothing_and_tried(opened):
     page.browser.evaluate(f"{area}.value += '['")
     page.press("Apply")
     assert "not valid TOML" in page.browser.evaluate("document.querySelector('.status').textContent")
+
+
+def test_a_file_with_errors_is_opened_and_mended(opened):
+    page = opened("", BROKEN)
+    assert page.browser.evaluate("!!window.alembert") is False  # no picture yet
+    assert "There will be a picture" in page.browser.evaluate("document.querySelector('.stage').textContent")
+    page.browser.evaluate("document.querySelector('.problem-line').click()")
+    assert any(
+        "mass is -2, expected a positive number" in text or "No joint" in text for text in page.errors()
+    )
+    page.choose("bodies/b")
+    page.press("+ Joint")
+    page.choose("bodies/a")
+    page.type("2", "bodies", "a", "inertia", "point", "mass")
+    assert page.editor.document.problems == ()
+    assert page.editor.document.model.joint("b_joint").child == "b"
+    page.browser.wait_for("!!window.alembert")
+    assert page.browser.evaluate("document.querySelectorAll('.form').length") == 1
+    assert page.browser.evaluate("document.querySelectorAll('.sliders input').length") == 2
 
 
 def test_bodies_are_placed_and_pulled_by_the_mouse(opened):

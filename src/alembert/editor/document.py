@@ -20,7 +20,7 @@ from alembert.model.elements import DOT
 from alembert.model.io import load, toml, toml_edit
 from alembert.model.io.location import Place, PlacedError, read_bytes, read_text
 from alembert.model.io.native import dumps, loads, write_whole
-from alembert.model.io.schema import PARTS
+from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format
 from alembert.model.printing import unknown
 
 NEW = """format = "alembert-model"
@@ -100,7 +100,7 @@ class ModelDocument:
             return cls(path, NEW.format(name=re.sub(r"[^\w-]", "_", path.stem) or "model"))
         text = read_text(path, toml.LARGEST)
         raw = read_bytes(path, toml.LARGEST)
-        toml.parse(text, str(path))  # a file that is no TOML cannot be edited by forms
+        check_format(toml.parse(text, str(path)), FORMAT, VERSION)  # other errors can be mended in the page
         return cls(path, text, b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b"", text)
 
     def _read(self) -> None:
@@ -164,6 +164,8 @@ class ModelDocument:
         kind = _kind(section)
         if section == "bodies":
             return self._add_body(parent)
+        if section == "joints" and parent in self._parts("bodies") and self._mover(parent) is None:
+            return self._add_joint(parent)
         name = self._free(section, kind)
         begin: dict[str, Callable[[], Any]] = {
             "parameters": lambda: 1.0,
@@ -197,6 +199,13 @@ class ModelDocument:
         tip = self._tip(parent)
         text = toml_edit.put(text, ("joints", joint), values | ({"placement": tip} if tip else {}))
         self._become(text, f"add body {name}")
+        return name
+
+    def _add_joint(self, body: str) -> str:
+        """For a body that has none."""
+        name = self._free("joints", f"{body}_joint")
+        values = {"type": "revolute", "axis": [0, 1, 0], "parent": "world", "child": body}
+        self._become(toml_edit.put(self.text, ("joints", name), values), f"add joint {name}")
         return name
 
     def _tip(self, parent: str) -> list[Any] | None:

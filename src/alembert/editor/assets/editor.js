@@ -34,7 +34,7 @@ class ModelEditor {
         return {};
       }
       this.refused = answer.error && place ? { place, text: answer.error } : null;
-      if (answer.added) this.selected = answer.added[0] in this.forms.sections ? answer.added : ["", ""];  // parameters are the model's
+      if (answer.added && answer.added[0] !== "joints") this.selected = answer.added[0] in this.forms.sections ? answer.added : ["", ""];  // parameters are the model's
       this.show(answer);
       if (answer.error && !place) this.say(answer.error, true);
       else if (answer.removed?.length) this.say(`Removed with it: ${answer.removed.join(", ")}.`);
@@ -157,10 +157,14 @@ class ModelEditor {
     const { scene } = this.state;
     this.stale.hidden = !this.state.problems.length || !scene;
     const key = scene && JSON.stringify(scene);
+    if (!scene && !this.player && !this.form.isConnected) {  // a file that was opened with errors in it
+      this.host.replaceChildren(element("div", { className: "stage" }, element("p", { className: "problem", textContent: "There will be a picture once the model has no errors." })), element("aside", {}, this.form));
+    }
     if (!scene || key === this.drawn) return;
     this.drawn = key;
     const data = { ...decode(scene), given: true };
     if (!this.player) {
+      this.host.replaceChildren();
       this.player = new Player(data, this.host);
       if (!this.host.querySelector("aside")) this.host.querySelector(".stage").after(element("aside", { ariaLabel: "joints" }));
       const aside = this.host.querySelector("aside");
@@ -322,7 +326,7 @@ class ModelEditor {
     for (const f of this.forms.sections.bodies) if (f.key !== "flexible" || this.state.data.bodies[name]?.flexible !== undefined) rows.push(fields.field(f, ["bodies", name]));
     const add = (section, text) => element("button", { type: "button", textContent: text, onclick: () => this.act({ do: "add", section, parent: name }) });
     return [
-      element("h2", { textContent: "Joint" }), ...(joint ? this.typed(fields, "joints", joint) : [element("p", { className: "error", textContent: "No joint moves this body." })]),
+      element("h2", { textContent: "Joint" }), ...(joint ? this.typed(fields, "joints", joint) : [element("p", { className: "error", textContent: "No joint moves this body." }), element("button", { type: "button", textContent: "+ Joint", onclick: () => this.act({ do: "add", section: "joints", parent: name }) })]),
       element("h2", { textContent: "Body" }), ...rows,
       element("div", { className: "tools" }, add("bodies", "+ Body"), add("frames", "+ Frame"), add("actuators", "+ Actuator"), add("sensors", "+ Sensor"), this.remover("bodies", name)),
     ];
