@@ -84,16 +84,16 @@ class MissionPage:
         parts += [self._budget(), self._wheels()]
         if self.level is not None:
             steady = self.level.quasi_steady
-            head = ("microgravity [1e-6 g]", "mean x", "y", "z", "root mean square", "largest")
+            head = ("place", "mean x [1e-6 g]", "y", "z", "root mean square", "largest")
             row = (*(f"{x:.3g}" for x in steady), f"{self.level.rms:.3g}", f"{self.level.peak:.3g}")
-            parts.append(Grid.of("", head, [(f"at {self.flight.task.microgravity}", *row)]))
+            parts.append(Grid.of("microgravity", head, [(str(self.flight.task.microgravity), *row)]))
         parts.append(str(balance))
         return parts
 
     def _budget(self) -> Grid:
         """Impulse, torque and work of each source."""
         head = (
-            "angular impulse from outside", "x [N m s]", "y", "z", "largest torque [N m]", "turning work [J]",
+            "source", "x [N m s]", "y", "z", "largest torque [N m]", "turning work [J]",
             "orbital work [J]",
         )  # fmt: skip
         time = self.run.time
@@ -104,7 +104,7 @@ class MissionPage:
             # gravity conserves: what it does along the orbit comes back
             moved = "" if name in ("gravity", "actuators") else f"{along:.4g}"
             rows.append((name, *(f"{x:.4g}" for x in impulse[-1]), f"{peak:.3g}", f"{turning:.3g}", moved))
-        return Grid.of("", head, rows)
+        return Grid.of("angular impulse from outside, and work", head, rows)
 
     def _wheels(self) -> Grid:
         model, run = self.flight.model, self.run
