@@ -98,8 +98,7 @@ def test_a_mechanism_in_orbit_moves_as_at_rest(options):
     assert there.report.constraint_error < 1e-13
 
 
-@pytest.mark.parametrize("integrator", ["rk4", "adams_bashforth4"])
-def test_compiled_steps_of_a_satellite_do_not_feel_its_speed(integrator):
+def test_compiled_steps_of_a_satellite_do_not_feel_its_speed():
     """The same bits: what is shared is taken away before, and w x v, which comes back, moves the hub alone."""
     m = al.library.satellite()
     v = 0.01 * np.arange(1.0, m.nv + 1)
@@ -107,6 +106,7 @@ def test_compiled_steps_of_a_satellite_do_not_feel_its_speed(integrator):
     fast = v.copy()
     fast[3:6] = [7000.0, 2500.0, 1000.0]
     slow, quick = (
-        al.simulate(m, m.neutral(), x, duration=2.0, step=0.02, integrator=integrator) for x in (v, fast)
+        al.simulate(m, m.neutral(), x, duration=2.0, step=0.02, integrator="adams_bashforth4")
+        for x in (v, fast)
     )
     np.testing.assert_array_equal(quick.q[:, 3:], slow.q[:, 3:])
