@@ -418,7 +418,7 @@ def test_messages():
         builder.build()
     model, _ = chain("revolute")
     with pytest.raises(
-        al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* fit named parameters"
+        al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* take named parameters"
     ):
         al.identify.regressor(model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv))
 
