@@ -240,6 +240,13 @@ def test_figures_are_drawn(tmp_path):
         assert (tmp_path / f"{kind}.png").stat().st_size > 5000
     G.sampled(0.1).plot("poles", path=tmp_path / "d.png")
     root_locus(tf([1], [1, 2, 1])).plot(path=tmp_path / "r.png")
+    sampled = root_locus(tf([1], [1, 2, 1]).sampled(0.1))
+    assert sampled.dt == 0.1
+    (axis,) = sampled.plot(path=tmp_path / "z.png").axes
+    # the grid: damping 0.2 is |z| = exp(-0.2/sqrt(1 - 0.04) arg z), and nothing of it leaves the unit circle
+    z = np.concatenate([line.get_xdata() + 1j * np.asarray(line.get_ydata()) for line in axis.lines[4:]])
+    assert np.any(np.abs(np.abs(z) - np.exp(-0.2 / np.sqrt(0.96) * np.abs(np.angle(z)))) < 1e-12)
+    assert axis.get_xlim() == (-1.3, 1.3)
     loop = tf([4], [1, 3, 3, 1])
     assert "gain 6.0 dB at 1.73 rad/s, phase 27.1 deg" in loop.plot("margins").axes[0].get_title()
     specs = {"overshoot": 0.2, "rise": 2.5, "settling": 8.0}

@@ -184,8 +184,12 @@ def pareto(front: ParetoFront, path: PathLike) -> Figure:
     return figures.save(figure, path)
 
 
-def damping_grid(axis: Any, poles: Array) -> None:
-    """Rays of equal damping and circles of equal frequency behind poles, in the left half-plane."""
+def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
+    """Curves of equal damping and of equal frequency behind poles: rays and circles in the left half-plane, or what z =
+    exp(s dt) makes of them within the unit circle, frequencies in tenths of pi/dt."""
+    if discrete:
+        _discrete_grid(axis)
+        return
     size = float(np.abs(poles).max(initial=0.0)) or 1.0
     left, right = axis.get_xlim()
     bottom, top = axis.get_ylim()
@@ -202,5 +206,25 @@ def damping_grid(axis: Any, poles: Array) -> None:
     step = step / 2 if max(abs(left), top) / step < 3 else step
     for radius in np.arange(step, far, step)[:12]:
         axis.plot(radius * np.cos(turn), radius * np.sin(turn), color="black", alpha=0.18, linewidth=0.7)
+    axis.set_xlim(left, right)
+    axis.set_ylim(bottom, top)
+
+
+def _discrete_grid(axis: Any) -> None:
+    left, right, bottom, top = *axis.get_xlim(), *axis.get_ylim()
+    thin = {"color": "black", "alpha": 0.18, "linewidth": 0.7}
+    for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
+        turn = np.linspace(0, np.pi, 120)  # the imaginary part of s dt
+        z = np.exp((-zeta / np.sqrt(1 - zeta**2) + 1j) * turn)
+        for sign in (1, -1):
+            axis.plot(z.real, sign * z.imag, **thin)
+        axis.text(z[45].real, z[45].imag, f"{zeta:g}", fontsize=7, alpha=0.6, clip_on=True)
+    angle = np.linspace(np.pi / 2, np.pi, 60)
+    for tenth in range(1, 11):
+        z = np.exp(tenth * np.pi / 10 * np.exp(1j * angle))
+        for sign in (1, -1):
+            axis.plot(z.real, sign * z.imag, **thin)
+    turn = np.linspace(0, 2 * np.pi, 200)
+    axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
     axis.set_xlim(left, right)
     axis.set_ylim(bottom, top)

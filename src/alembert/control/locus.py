@@ -26,6 +26,8 @@ class RootLocus:
 
     gains: Array
     poles: Array
+    dt: float = 0.0
+    """of a sampled loop [s], whose poles are to stay within the unit circle"""
 
     def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
         """The branches in the complex plane; needs matplotlib. `path` saves it."""
@@ -38,7 +40,8 @@ def root_locus(G: StateSpace, K: Any = 1.0, *, gains: Any = None) -> RootLocus:
     """(1) for the gains k; K is a matrix (inputs, outputs), or a number for a system with one of each."""
     K = arguments.matrix("root_locus", "K", K, G.shape[1], G.shape[0])
     k = None if gains is None else np.atleast_1d(arguments.numbers("root_locus", "gains", gains)).ravel()
-    return branches(*G.matrices, K, k)
+    found = branches(*G.matrices, K, k)
+    return RootLocus(found.gains, found.poles, G.dt)
 
 
 def branches(A: Array, B: Array, C: Array, D: Array, K: Array, gains: Array | None) -> RootLocus:

@@ -208,11 +208,7 @@ def poles(G: StateSpace, path: PathLike) -> Figure:
     plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)]]))
     axis.plot(p.real, p.imag, "x", color=figures.COLORS[0], ms=7, mew=1.6, label="poles")
     axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
-    if G.is_discrete:
-        turn = np.linspace(0, 2 * np.pi, 200)
-        axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
-    else:
-        design_plots.damping_grid(axis, p)
+    design_plots.damping_grid(axis, p, discrete=G.is_discrete)
     axis.legend(fontsize="small", frameon=False)
     return figures.save(figure, path)
 
@@ -230,11 +226,11 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
     )
     axis.plot(last.real, last.imag, "x", color="black", ms=7, mew=1.6, label=f"k = {locus.gains[-1]:.4g}")
     # some branches run away: what happens near the open-loop poles is what matters
-    near = 4 * max(float(np.abs(first).max()), 1e-3)
-    if np.abs(locus.poles).max() > 2 * near:
+    near = 1.3 if locus.dt else 4 * max(float(np.abs(first).max()), 1e-3)
+    if locus.dt or np.abs(locus.poles).max() > 2 * near:
         axis.set_xlim(-near, near)
         axis.set_ylim(-near, near)
-    design_plots.damping_grid(axis, locus.poles)
+    design_plots.damping_grid(axis, locus.poles, discrete=bool(locus.dt))
     axis.legend(fontsize="small", frameon=False)
     outside = int(np.sum(np.maximum(np.abs(last.real), np.abs(last.imag)) > near))
     axis.set_title(
