@@ -228,3 +228,6 @@ def _discrete_grid(axis: Any) -> None:
     axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
     axis.set_xlim(left, right)
     axis.set_ylim(bottom, top)
+    axis.set_aspect("equal", adjustable="box")
+    axis.set_xlabel("real part of z")
+    axis.set_ylabel("imaginary part of z")

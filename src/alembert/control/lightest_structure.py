@@ -96,7 +96,7 @@ class _Lightest:
         key = x.tobytes()
         if self._known[0] != key:
             self._known = key, self._evaluated(x)
-        return self._known[1]  # type: ignore[no-any-return]
+        return self._known[1]
 
     def _evaluated(self, x: Array) -> Any:
         problem, n = self.problem, self.n
