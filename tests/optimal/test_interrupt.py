@@ -28,6 +28,21 @@ def problem():
     return Problem(al.library.acrobot(), 4.0, **ENDS)
 
 
+def test_pressed_while_a_solution_is_judged(monkeypatch):
+    """CasADi takes the exception for a failed conversion; it is raised all the same."""
+
+    def pressed(solution):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            return None  # as CasADi does
+
+    monkeypatch.setattr("alembert.optimal.solution.judged", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        problem().solve(20).accuracy
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"solver": "ipopt"}, {"solver": "fatrop"}, {"transcription": "splines"}]
 )

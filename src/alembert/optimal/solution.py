@@ -15,7 +15,7 @@ from alembert.optimal.accuracy import Accuracy, simulate
 from alembert.optimal.arcs import Arc, arcs
 from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
 from alembert.optimal.mesh import MeshErrors, judged
-from alembert.optimal.outcome import Iteration, Outcome
+from alembert.optimal.outcome import Iteration, Outcome, interrupts_kept
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -315,12 +315,14 @@ class Solution:
     @cached_property
     def accuracy(self) -> MeshErrors:
         """How far each interval is off, what its controls really cost, and bounds that do not hold between nodes."""
-        return judged(self)
+        with interrupts_kept():
+            return judged(self)
 
     @cached_property
     def check(self) -> Accuracy:
         """Integrate the motion under these controls again, with much shorter steps and another method."""
-        return simulate(self)
+        with interrupts_kept():
+            return simulate(self)
 
     @cached_property
     def arcs(self) -> list[Arc]:
