@@ -189,10 +189,11 @@ class Proof:
             highest = max(self.level(float(w[at])), SMALLEST * above), float(w[at])
             if 0 < at < len(w) - 2:
                 highest = max(highest, self._climbed(w[at - 1], w[at + 1], tolerance))
-        # what is within the tolerance need not be the peak, and is not looked at closely
-        enough = highest[0] * (1 + tolerance)
+        # with real blocks, what is within the tolerance need not be the peak, and is not looked at closely: it takes long
+        enough = None if self.without_phase is None else highest[0] * (1 + tolerance)
         found = np.array([x.level for x in self.scalings.least_of(M, tolerance=1e-3, below=enough)])
-        inner = [k for k in range(1, len(w) - 2) if found[k] > max(found[k - 1], found[k + 1], enough)]
+        least = 0.7 * found.max() if enough is None else enough
+        inner = [k for k in range(1, len(w) - 2) if found[k] > max(found[k - 1], found[k + 1], least)]
         for k in sorted(inner, key=lambda k: -found[k])[:3]:
             if found[k] > 0.7 * found.max():
                 highest = max(highest, self._climbed(w[k - 1], w[k + 1], tolerance))
