@@ -96,6 +96,20 @@ def test_what_is_out_of_reach_is_named_with_the_distance():
     assert found.reached.tolist() == [False, True]
 
 
+def test_a_large_batch_out_of_reach_keeps_each_target_with_its_own_answer():
+    """None of them leaves the batch, and they end their tries at different times."""
+    model = planar(3)
+    angle = np.linspace(-3.0, 3.0, 300)
+    size = np.linspace(3.1, 3.5, 300)[:, None]
+    targets = size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1)
+    with pytest.warns(AlembertWarning):
+        found = al.reach(model, {"tip": targets}, restarts=3)
+    away = np.linalg.norm(model.frame_pose(found.q, "tip").translation - targets, axis=-1)
+    # the nearest point is on the circle of three links; a slope that is left adds its square
+    np.testing.assert_allclose(away, size[:, 0] - 3.0, atol=1e-6)
+    np.testing.assert_allclose(found.errors["position of tip"], away, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_have_the_derivative_that_they_are_given(seed):
     """Of every task, on trees with every kind of joint: differences along integrate(q, e)."""

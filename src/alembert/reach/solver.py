@@ -449,7 +449,7 @@ class _Search:
                 at[own] = by._start_at(number, self.bounds, self.seed, starts[own])
             attempts[again] += 1
             used[again] = 0
-            left = np.concatenate([on, again])
+            left = np.sort(np.concatenate([on, again]))  # while all are left, `at` is taken as it is
         lost = np.flatnonzero(~reached)
         if len(lost):
             given, more = self._patient(q[lost], starts[lost], data[lost], [x[lost] for x in last])
