@@ -173,6 +173,7 @@ def throw() -> DemoScene:
 
     solution = examples.pitcher().solve(progress=False)
     model = solution.problem.model
+    assert model is not None
     if not solution.success:
         raise NumericalError(f"demo: the solver did not succeed: {solution.message}")
     speed = np.linalg.norm(

@@ -211,7 +211,7 @@ def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
 
 
 def _discrete_grid(axis: Any) -> None:
-    left, right, bottom, top = *axis.get_xlim(), *axis.get_ylim()
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     thin = {"color": "black", "alpha": 0.18, "linewidth": 0.7}
     for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
         turn = np.linspace(0, np.pi, 120)  # the imaginary part of s dt

@@ -152,8 +152,8 @@ def dynamic_programming(
             kept.append((at, V, terms.optimal(at, V)[1]))
     kept.reverse()
     times = np.linspace(0.0, duration, len(kept))
-    stacked = [np.array([row[i] for row in kept]) for i in (1, 2)]
-    return FeedbackOnGrid(axes, times, *stacked, (names, tuple(controls)))
+    values, optimal = (np.array([row[i] for row in kept]) for i in (1, 2))
+    return FeedbackOnGrid(axes, times, values, optimal, (names, tuple(controls)))
 
 
 class _Terms:

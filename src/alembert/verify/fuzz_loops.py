@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from alembert import library
+from alembert.constraints import State
 from alembert.errors import AlembertError
 from alembert.model import Coupling, Model
 from alembert.verify.fuzz_trees import Measured, Property, file_and_back, pickled, property_of
@@ -78,7 +79,8 @@ def _condition(model: Model, q: Array) -> float:
 def closed_states(model: Model, count: int, seed: int) -> tuple[Array, Array, Array]:
     """Configurations and speeds that keep all loops closed, and a third vector over the speeds."""
     rng = np.random.default_rng(seed)
-    q0, found = model.neutral(), []
+    q0 = model.neutral()
+    found: list[State] = []
     while len(found) < count:
         for size in (0.4, 0.1, 0.02, 0.0):
             guess = model.integrate(q0, size * rng.normal(size=model.nv))

@@ -116,7 +116,7 @@ def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
             raise FileError(f"{path}: its arrays would take {size} bytes; at most {LARGEST} are read")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path}: is no readable .npz file of NumPy: {error}") from None

@@ -77,6 +77,15 @@ def read(path: Path, members: range, nq: int, nv: int) -> MemberBlock | None:
             if sum(entry.file_size for entry in file.zip.infolist()) > stored:  # blocks are not compressed
                 return None
             block = MemberBlock.from_arrays({key: file[key] for key in file.files})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ):
         return None
     return block if block.fits(members, nq, nv) else None
