@@ -258,7 +258,7 @@ class Oracle:
     """The functions of `program` for a solver: `expressions` and `functions` are for `casadi.nlpsol`.
 
     FATROP has no callback for iterations: it is watched where it asks for second derivatives, once in each. To stop it,
-    nothing is finite any more.
+    nothing is finite any more from the second iteration on: before that it would not come back.
 
     A `NonlinearProgram` as the functions that CasADi's solvers call: compiled functions instead of CasADi's expressions.
 
@@ -274,7 +274,11 @@ class Oracle:
         f, g, slope = {"f": dense(1)}, {"g": dense(p.rows)}, {"grad_f_x": dense(p.size)}
         along = {"grad_gamma_x": dense(p.size)}
 
+        begun = 0
+
         def second(w: Array, _: Array, sigma: Array, y: Array) -> Array:
+            nonlocal begun
+            begun += 1
             if is_fatrop:
                 slope = float(np.abs(p.slope(w, float(sigma[0]), y)).max())
                 log.add(*p.values(w), w, y, (slope,))
@@ -284,7 +288,7 @@ class Oracle:
             return p.slope(w, float(sigma[0]), y)
 
         def stoppable(evaluate: Evaluate) -> Evaluate:
-            return lambda *a: (np.nan,) * 2 if log.is_over else evaluate(*a)
+            return lambda *a: (np.nan,) * 2 if begun >= 2 and log.is_over else evaluate(*a)
 
         table: dict[str, tuple[dict[str, Any], dict[str, Any], Evaluate]] = {
             "nlp_f": (x, f, lambda w, _: p.values(w)[:1]),
