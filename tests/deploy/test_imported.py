@@ -114,6 +114,34 @@ def test_wrenches_and_numbers(absorber):
     assert place > 0
 
 
+def test_units_read_and_push_with_the_parameters_of_the_run(absorber):
+    """A foot on the tip of a rod twice as long is twice as far away, and so is the arm of a force there."""
+    builder = al.ModelBuilder("rod", gravity=(0, 0, 0))
+    length = builder.parameter("length", 1.0)
+    builder.body("rod", al.Inertia.box(1e9, (1, 1, 1)), joint=al.Revolute((0, -1, 0)), joint_name="hinge")
+    builder.frame("tip", "rod", (length, 0.0, 0.0))
+    model = builder.build()
+    law = absorber.controller(
+        model,
+        inputs={"foot": "tip.position.x"},
+        outputs={"q.slide": ("tip.fz", 1.0)},
+        period=1e-2,
+        name="unit",
+    )
+    efforts, places = [], []
+    for parameters in ({}, {"length": 2.0}):
+        run = al.simulate(
+            model, [0.0], duration=0.05, step=1e-2, integrator="rk4", controller=law, parameters=parameters
+        )
+        places.append(run.measurements["unit"].values[-1, absorber.outputs.index("q.slide")])
+        efforts.append(run.efforts[-1, 0])
+    # the rod is too heavy to move: by x = x0(t) + foot (1 - cos w t), with the start of the unit the same in both
+    t, w = 0.05, np.sqrt(STIFFNESS / MASS)
+    # held feet: exact but for the steps of the unit
+    np.testing.assert_allclose(places[1] - places[0], 1 - np.cos(w * t), rtol=1e-6)
+    np.testing.assert_allclose(efforts, [places[0], 2 * places[1]], rtol=1e-9)
+
+
 def test_what_is_refused(absorber, cart, tmp_path, monkeypatch):
     for options, message in (
         ({"inputs": {"food": "q:slide"}}, "absorber.fmu has no input 'food'"),

@@ -178,9 +178,14 @@ class ImportedUnit:
             )
 
 
-def efforts_of(model: Model, names: list[str], q: Array) -> quantities.InputColumns:
+def efforts_of(
+    model: Model, names: list[str], q: Array, parameters: Array | None = None
+) -> quantities.InputColumns:
     """tau = matrix u at a configuration."""
-    return quantities.inputs(model, names, dict(model.parameter_values), "load_fmu", q)
+    values = dict(model.parameter_values)
+    if parameters is not None:
+        values = dict(zip(values, parameters.tolist(), strict=True))
+    return quantities.inputs(model, names, values, "load_fmu", q)
 
 
 def _base(unit: str) -> dict[str, float] | None:
@@ -258,7 +263,9 @@ def _exponents(base: Any) -> dict[str, float] | None:
 
 
 class UnitLaw:
-    """A unit at its instants: `law(t, messages, q, v)` for `Sampled`."""
+    """A unit at its instants: `law(t, messages, q, v, parameters)` for `Sampled`."""
+
+    takes_parameters = True
 
     def __init__(
         self,
@@ -283,11 +290,14 @@ class UnitLaw:
         self._targets = [where for where, _ in acts.values()]
         self._factors = np.array([factor for _, factor in acts.values()])
         found = efforts_of(model, self._targets, model.neutral()) if acts else None
-        self._columns = None if found is None or found.wrenches else found.matrix
+        steady = found is not None and not found.wrenches and not model.parameters
+        self._columns = found.matrix if found is not None and steady else None
         self._slave: Any = None
         self._first = self._last = math.nan
 
-    def __call__(self, t: float, messages: Mapping[str, Array], q: Array, v: Array) -> dict[str, Array]:
+    def __call__(
+        self, t: float, messages: Mapping[str, Array], q: Array, v: Array, parameters: Array | None = None
+    ) -> dict[str, Array]:
         if math.isnan(self._first) or t == self._first:
             self._start(t)
         elif abs(t - self._last - self.period) > 1e-6 * self.period:
@@ -300,7 +310,8 @@ class UnitLaw:
             self._do("doStep", self._last, self.period)
         self._last = t
         if self.reads:
-            y = np.array(self._signals(q, v, self.model.compute.parameter_defaults)).ravel()
+            p = self.model.compute.parameter_defaults if parameters is None else parameters
+            y = np.array(self._signals(q, v, p)).ravel()
             self._write(self.reads, y.tolist())
         told = np.array(self._read([self.unit.variables[key].reference for key in self.told]))
         if not np.isfinite(told).all():
@@ -311,7 +322,7 @@ class UnitLaw:
             pushes = self._factors * [told[self.told.index(key)] for key in self.acts]
             matrix = self._columns
             if matrix is None:
-                matrix = efforts_of(self.model, self._targets, q).matrix
+                matrix = efforts_of(self.model, self._targets, q, parameters).matrix
             efforts = matrix @ pushes
         return {"efforts": efforts, self.name: told}
 

@@ -250,9 +250,18 @@ def _row(x: Array, batch: tuple[int, ...], k: tuple[int, ...]) -> Array:
 
 
 def ask_with_posts(
-    model: Model, given: Sampled, t: float, readings: Mapping[str, Array], q: Array, v: Array
+    model: Model,
+    given: Sampled,
+    t: float,
+    readings: Mapping[str, Array],
+    q: Array,
+    v: Array,
+    parameters: Array,
 ) -> tuple[Array, dict[str, Array]]:
-    """Efforts (*batch, nv) and messages (*batch, n) of a law that posts, or that gets the true state."""
+    """Efforts (*batch, nv) and messages (*batch, n) of a law that posts, or that gets the true state.
+
+    A law that says `takes_parameters` gets those of the run as well, at the end.
+    """
     batch = q.shape[:-1]
     efforts = np.zeros((*batch, model.nv))
     posted: dict[str, Array] = {}
@@ -262,6 +271,8 @@ def ask_with_posts(
             for name in given.reads
         }
         states = (q[k], v[k]) if given.state else ()
+        if getattr(given.law, "takes_parameters", False):
+            states = (*states, parameters[k] if parameters.ndim > 1 else parameters)
         answer = given.law(t, read, *states) if given.reads or given.posts else given.law(t, *states)
         if not isinstance(answer, Mapping) or not given.posts:
             answer = {"efforts": answer}

@@ -139,13 +139,12 @@ class Schedule:
                 given: tuple[Any, ...] = (q, v)
                 posted: dict[str, Array] = {}
                 bound = system.bound_laws.get(k)
+                p = system.parameter_array() if system.model.parameters else np.zeros(0)
                 if bound is not None:
-                    p = system.parameter_array() if system.model.parameters else np.zeros(0)
                     effort, posted = bound.ask(t, self.readings, q, v, p)
                 elif own is None and (controller.posts or controller.state):
-                    effort, posted = ask_with_posts(system.model, controller, t, self.readings, q, v)
+                    effort, posted = ask_with_posts(system.model, controller, t, self.readings, q, v, p)
                 elif own is not None:
-                    p = system.parameter_array() if system.model.parameters else np.zeros(0)
                     effort, self.states[k] = own.sample(t, q, v, self.states[k], p, self.readings)
                 else:
                     if reads:
