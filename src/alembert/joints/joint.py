@@ -84,6 +84,8 @@ class JointType(Pair):
         """S, 6 x nv; here by differentiating the placement."""
         if not is_symbolic(q):
             return _numerically(self.subspace, q)
+        if not q.is_valid_input():
+            return _on_symbols(self.subspace, q)
         X = self.placement(q)
         columns = []
         for k in range(self.nq):
@@ -96,6 +98,8 @@ class JointType(Pair):
         """(dS/dt) v as a 6-vector, None where S is constant; here by differentiation."""
         if not is_symbolic(q, v):
             return _numerically(self.bias, q, v).ravel()
+        if not q.is_valid_input():
+            return _on_symbols(self.bias, q, v)
         return ca.jtimes(self.subspace(q) @ v, q, self.rate(q, v))
 
     def rate(self, q: Array, v: Array) -> Array:
@@ -217,6 +221,12 @@ def column(*entries: Array) -> Array:
     """A 6 x 1 matrix of scalars."""
     value = matrix([[entry] for entry in entries])
     return ca.sparsify(value) if is_symbolic(value) else value
+
+
+def _on_symbols(function: Callable[..., Any], *given: ca.SX) -> ca.SX:
+    """A function that differentiates by its first argument, where some of this is constant or an expression."""
+    symbols = [ca.SX.sym("x", x.shape[0]) for x in given]
+    return ca.substitute([function(*symbols)], symbols, [ca.densify(ca.SX(x)) for x in given])[0]
 
 
 def _numerically(function: Callable[..., Array], *arguments: Array) -> np.ndarray:
