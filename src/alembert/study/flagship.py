@@ -37,7 +37,8 @@ from alembert.model import Inertia, Model, ModelBuilder, Placement
 from alembert.model.io import load, save
 from alembert.simulate import DynamicController, Ensemble, Measured, Table, ensemble, simulate
 from alembert.study import report
-from alembert.study.certification import LoopCertificate, certify
+from alembert.study.certificate import LoopCertificate
+from alembert.study.certification import certify
 from alembert.study.parts import Grid
 from alembert.verify.case import Line, Plot
 from alembert.verify.svg import STYLE, plot
