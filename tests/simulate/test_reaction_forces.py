@@ -64,6 +64,27 @@ def test_alone_and_in_a_batch_the_same_bits(bead):
         np.testing.assert_array_equal(alone.v, together.v[k])
 
 
+def test_a_coefficient_that_varies_over_a_batch():
+    """v' = -mu g on the level; the work of friction is the kinetic energy that is gone, in each motion."""
+    builder = al.ModelBuilder("block", gravity=(0, 0, -G))
+    mu = builder.parameter("mu", 0.1)
+    builder.body("block", al.Inertia.point(MASS), joint=al.Translational(), joint_name="at")
+    builder.loop("floor", al.PointOnPlane((0, 0, 1)), "world", "block")
+    model = builder.build()
+    friction = ContactFriction("floor", mu, speed=1e-9)
+    values = np.array([0.1, 0.3])
+    run = simulate(
+        model, [[0.0] * 3] * 2, [[3.0, 0, 0]] * 2, duration=0.2, step=0.01, forces=[friction], parameters={"mu": values}
+    )  # fmt: skip
+    # (speed/v)^2 of friction is missing; the rest is rounding
+    np.testing.assert_allclose(run.v[:, -1, 0], 3.0 - values * G * 0.2, rtol=1e-12)
+    np.testing.assert_allclose(run.work[:, -1], MASS * (run.v[:, -1, 0] ** 2 - 9.0) / 2, rtol=1e-9)
+    with pytest.raises(
+        UnsupportedError, match="c_source: forces read the reactions of 'floor', and forces that are found"
+    ):
+        al.deploy.c_source(model, "nowhere", forces=[friction])
+
+
 @pytest.fixture(scope="module")
 def rod():
     """Of length 1, its lower end on the floor: Painleve's."""

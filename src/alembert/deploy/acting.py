@@ -264,6 +264,12 @@ def _check(function: str, system: Simulation) -> None:
             f"{function}: the controller burns {flow.controller.parameter!r}, and masses that change in a run are not "
             "exported; leave MassFlow out, the parameter is one of the export"
         )
+    if system.loads.reading is not None:
+        read = ", ".join(map(repr, system.loads.reading.names))
+        raise UnsupportedError(
+            f"{function}: forces read the reactions of {read}, and forces that are found together with the motion are "
+            "not exported; leave them out"
+        )
     for instrument in system.instruments:
         if not instrument.is_symbolic:
             raise UnsupportedError(

@@ -342,7 +342,7 @@ class Simulation:
             given.append(self._motions.at(float(t))[2])
         if self.loads.has_wrenches:
             given.append(self.loads.wrench_array(float(t), q, v, self.parameters))
-        chosen = self.chosen(q, v, unique=True)
+        chosen = self.chosen(q, v, unique=True, along_time=bool(np.ndim(t)))
         active = self.model.constrained_compute.rows.system("simulate", self.active).active
         kernel = self.loads.reading.kernel(wrenches=self.loads.has_wrenches, held=held)
         u, read = kernel(*given, chosen, active, *last)
@@ -475,14 +475,17 @@ class Simulation:
         E = self.own.energy(q, v, parameters=self.own_parameters)
         return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
-    def chosen(self, q: Array, v: Array, *, unique: bool = False) -> Array:
+    def chosen(self, q: Array, v: Array, *, unique: bool = False, along_time: bool = False) -> Array:
         """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others.
 
-        With `unique`, refuse sets that leave out rows which do not vanish: forces are a choice then.
+        With `unique`, refuse sets that leave out rows which do not vanish: forces are a choice then. `along_time`: states
+        are (*batch, N, n), and parameters vary over the batch alone.
         """
-        active = self.active if unique else None
+        active, parameters = self.active if unique else None, self.parameters
+        if along_time and parameters:
+            parameters = {name: np.asarray(x, dtype=float)[..., None] for name, x in parameters.items()}
         s, terms = self.model.constrained_compute.constraint_terms(
-            "simulate", q, {"v": v}, active, self.parameters
+            "simulate", q, {"v": v}, active, parameters
         )
         constraints = self.model.constrained_compute.rows.system("simulate", active)
         moving = terms.jacobian * ~self.prescribed  # drives hold the others
