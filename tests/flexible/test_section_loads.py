@@ -111,6 +111,35 @@ def test_no_moment_at_hinges_of_a_rod_in_a_loop():
     assert np.abs(total).max() < 1e-8 * forces.max()
 
 
+@pytest.fixture(scope="module")
+def loaded():
+    """A cantilever with a load at its tip."""
+    builder = al.ModelBuilder("loaded")
+    load = builder.parameter("load", 1.0)
+    builder.body("boom", beam(2.0, 1.0, EI_y=1000.0, bending_z=2), joint=al.Fixed())
+    builder.body("load", al.Inertia.point(load), joint=al.Fixed(), parent="boom", node="tip")
+    return builder.build()
+
+
+def test_runs_with_parameters_have_sections(loaded):
+    given = {"load": 3.0}
+    run = al.simulate(loaded, duration=0.02, interval=0.01, step=0.01, integrator="rk4", parameters=given)
+    found, strain = run.channel("section:boom.0.5").values, run.channel("strain_energy:boom").values[:, 0]
+    expected = section_loads(loaded, run.q, run.v, run.accelerations, "boom", "0.5", parameters=given)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)  # the same equations, by two ways
+    K = loaded.body("boom").flexible.array("stiffness", given)
+    np.testing.assert_allclose(strain, np.einsum("ki,ij,kj->k", run.q, K, run.q) / 2)
+
+
+def test_efforts_that_act_nobody_knows_where_are_refused(loaded):
+    push = loaded.frame_jacobian(loaded.neutral(), "load", reference="local_world_aligned")[5]
+    run = al.simulate(loaded, duration=0.01, step=0.01, integrator="rk4", controller=lambda t, q, v: push)
+    with pytest.raises(
+        al.UnsupportedError, match=r"section:boom\.0\.5 and efforts on the modes of 'boom' do not go together"
+    ):
+        run.channel("section:boom.0.5")
+
+
 def test_bodies_without_mass_beyond_give_strains():
     boom = beam(1.0, 1.0, EI_z=2.0, bending_y=1)
     nodes = tuple(dataclasses.replace(node, beyond=None) for node in boom.nodes)

@@ -326,10 +326,10 @@ def _flexible(model: Model, kind: str, name: str) -> Meaning:
     assert flexible is not None
 
     def given(run: Run) -> dict[str, Any]:
-        values: dict[str, Any] = {**model.parameter_values, **(run._parameters or {})}
+        values: dict[str, Any] = {**model.parameter_values, **(run._system.own_parameters or {})}
         if any(np.ndim(x) for x in values.values()):
             raise UnsupportedError(f"simulate: record: {kind} and parameters by batch do not go together")
-        return values
+        return {name: float(x) for name, x in values.items()}
 
     if kind == "strain_energy":
 

@@ -32,6 +32,7 @@ def balanced(run: Run, body: str, node: str, parameters: Mapping[str, float]) ->
             f"simulate: record: section:{body}.{node} and a changing topology do not go together: its equilibrium needs the "
             "forces of all constraints"
         )
+    _check_places(run, body, f"{body}.{node}")
     cut = cut_at(model, body, node, tuple(parameters.items()))
     values = parameters or None
     wrenches = _wrenches(run)
@@ -55,6 +56,27 @@ def balanced(run: Run, body: str, node: str, parameters: Mapping[str, float]) ->
         f = np.einsum("...ij,...j->...i", np.linalg.pinv(np.swapaxes(J, -1, -2)), own)
         Q = Q - np.einsum("...ji,...j->...i", J_cut, f)
     return cut.load(Q, run.q, parameters)
+
+
+def _check_places(run: Run, body: str, section: str) -> None:
+    """Refuse forces of which only the efforts are known: they may act on this side of the section or beyond."""
+    system = run._system
+    laws = [*system.feedback.dynamic, *system.feedback.sampled_systems.values()]
+    pushes = any(not isinstance(where, int) for law in laws for where, _ in getattr(law, "targets", ()))
+    for what, found in (
+        ("forces that read reactions", system.loads.reading is not None),
+        ("a MassFlow", bool(system.feedback.flows)),
+        ("a controller that pushes at a frame", pushes),
+        (
+            f"efforts on the modes of {body!r}",
+            bool(np.any(run.efforts[..., run.model.space.of_bodies[body].v])),
+        ),
+    ):
+        if found:
+            raise UnsupportedError(
+                f"simulate: record: section:{section} and {what} do not go together: where along the beam they act is not "
+                "known; give forces as wrenches=... or as force elements"
+            )
 
 
 def _wrenches(run: Run) -> dict[str, Any] | None:
