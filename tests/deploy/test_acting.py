@@ -8,7 +8,7 @@ import alembert as al
 from alembert import ArgumentError, UnsupportedError, control
 from alembert.constraints import rank
 from alembert.deploy import compiler
-from alembert.deploy.acting import Given
+from alembert.deploy.acting import Given, acting
 from alembert.deploy.c_program import c_program
 from alembert.simulate import Drive, DynamicController, MassFlow, Measured, Sampled, SymbolicLaw
 from alembert.simulate.actuators import JointDrives, Lags
@@ -226,12 +226,23 @@ def test_rows_are_chosen_as_by_numbers():
         np.testing.assert_array_equal(np.asarray(f(A)).ravel().astype(bool), expected)
 
 
+def test_set_points_are_no_parameters_of_the_model():
+    """A parameter that is called as a set point would be keeps its value."""
+    builder = al.ModelBuilder("named")
+    mass = builder.parameter("set_point_1", 2.0)
+    builder.body("cart", al.Inertia.point(mass), joint=al.Prismatic((1, 0, 0)), joint_name="a")
+    K = control.StateSpace([[-1.0]], [[1.0]], [[1.0]], input_names=("q:a",), output_names=("a",))
+    found = acting("test", builder.build(), Given(DynamicController(K, references={"q:a": 0.3})))
+    assert found.model.parameters == (("set_point_1", 2.0), ("set_point_2", 0.3))
+
+
 def test_what_is_refused(masses, tmp_path):
     burning = MassFlow([al.spacecraft.Thruster("main", "second", (1, 0, 0), 1.0)], "mass")
     with pytest.raises(UnsupportedError, match="the controller burns 'mass', and masses that change"):
         al.deploy.c_source(masses, tmp_path, controller=burning)
     for options, message in (
         ({"controller": Sampled(lambda t, q, v: q, period=0.01)}, "which cannot be compiled; give a casadi"),
+        ({"drives": {"a": Drive(limit=1.0)}}, "carry out what a controller commands, and there is none"),
         ({"sensors": [Measured("place", 0.01, noise=0.1)]}, "'place' has noise, a walk or lost samples"),
         ({"drives": {"a": Drive(rate=2.0)}}, "the drive of 'a' has a limited rate and no lag"),
         (

@@ -13,6 +13,7 @@ of the model, so that every law reads them.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,7 +129,7 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     """What is given, checked; what cannot be an expression is refused."""
     laws, commands, labels = _commanded(function, model, given)
     signals = [Signal(name, "") for name in labels]
-    laws, opened = _open_references(laws)
+    laws, opened = _open_references(laws, model)
     efforts: list[tuple[int, int]] = []
     if not commands and (given.inputs is not None or not laws):
         for k in _driven(function, model, given.inputs):
@@ -159,6 +160,12 @@ def acting(function: str, model: Model, given: Given) -> Acting:
             "lag or a frequency"
         )
     found.lags = lags
+    limits = lags is not None and (lags.size or np.isfinite(lags.drives.limit).any())
+    if limits and not laws and not commands:
+        raise UnsupportedError(
+            f"{function}: drives ({', '.join(map(repr, given.drives or ()))}) carry out what a controller commands, and "
+            "there is none: inputs are efforts at the joints; give controller=casadi.Function of t, q, v and u that is u"
+        )
     continuous = [one for one in system.feedback.dynamic if isinstance(one, BoundController)]
     bound = [*continuous, *system.feedback.sampled_systems.values()]
     units = {f"reference.{name}": row.unit for one in bound for name, row in one.rows.items()}
@@ -225,9 +232,10 @@ def _checked(function: str, model: Model, law: Any) -> Any:
     return law
 
 
-def _open_references(laws: Sequence[Any]) -> tuple[list[Any], dict[str, tuple[str, float]]]:
+def _open_references(laws: Sequence[Any], model: Model) -> tuple[list[Any], dict[str, tuple[str, float]]]:
     """Controllers whose set points given as numbers are parameters; by parameter, the name and the number."""
     opened: dict[str, tuple[str, float]] = {}
+    free = (key for k in itertools.count(1) if (key := f"set_point_{k}") not in model.parameter_values)
     found = []
     for law in laws:
         inner = law.law if isinstance(law, Sampled) else law
@@ -237,7 +245,7 @@ def _open_references(laws: Sequence[Any]) -> tuple[list[Any], dict[str, tuple[st
         references = dict(inner.references)
         for name, value in references.items():
             if isinstance(value, int | float | np.number) and np.isfinite(value):
-                key = f"set_point_{len(opened) + 1}"
+                key = next(free)
                 taken = [other for other, _ in opened.values()]
                 opened[key] = (name if name not in taken else f"{inner.name}.{name}", float(value))
                 references[name] = Expression(key)
