@@ -195,11 +195,13 @@ def test_capture_latch_and_release_keep_momentum():
 def test_a_fast_approach_is_not_captured():
     model = pair()
     q, v = meeting(model, 0.5)
-    event, _ = docking(model, "port", "probe", reach=0.1, speed=0.3)
+    event, capture = docking(model, "port", "probe", reach=0.1, speed=0.3)
+    later = al.simulate.Event(lambda t, q, v: t - 2.8, "parting", 1, Separate(capture, 20.0))
     run = al.simulate(
-        model, q, v, duration=3.0, integrator="dop853", events=[event], interval=0.5, progress=False
+        model, q, v, duration=3.0, integrator="dop853", events=[event, later], interval=0.5, progress=False
     )
     assert run.events[0].quantities["refused: speed"] == pytest.approx(0.5, abs=0.02)
+    assert "refused: not captured" in run.events[1].quantities  # nothing parts, and nothing is pushed
     h = model.momentum(run.q, run.v, about="world")
     assert np.abs(h - h[0]).max() < 1e-6
     assert np.allclose(run.v[-1, :6], 0.0)  # the target has not been touched

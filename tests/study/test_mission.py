@@ -139,6 +139,11 @@ def test_a_station_moves_its_arm_and_sheds_momentum():
     ("name", "change", "message"),
     [
         ("docking", "task.visitor.release=20.0", "expected it after the latches close at 30 s"),
+        (
+            "docking",
+            "task.visitor.distance=0.04",
+            "leaves 0.04 m between the ports, expected more than their reach",
+        ),
         ("docking", "task.visitor.face=[0, 0, 0]", "face: is zero, expected a direction"),
         ("docking", "task.visitor.offset=[0.1]", "offset: has 1 numbers, expected 2"),
         ("docking", "task.dispersions.members=2", "does not go with a visitor"),

@@ -82,11 +82,17 @@ def _told(change: Change, found: dict[str, float]) -> Change:
 
 @dataclass(frozen=True)
 class Separate(Release):
-    """What was attached parts, with an `impulse` [N s] on frame b along a's x axis, and the opposite one on frame a."""
+    """What was attached parts, with an `impulse` [N s] on frame b along a's x axis, and the opposite one on frame a.
+
+    That a `Capture` was refused before, so that nothing parts, is told in the log.
+    """
 
     impulse: float = 0.0
 
     def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        if isinstance(self.what, Capture | Latch) and self.what.name not in system.active:
+            gap = approach(system.own, q, v, self.what.frame_a, self.what.frame_b)
+            return Change(q, v, {"refused: not captured": gap["distance"], **gap})
         found = super().apply(system, t, q, v)
         if not self.impulse:
             return found

@@ -225,6 +225,13 @@ def docking_events(model: Model, v: VisitorEntry) -> list[Any]:
             ("visitor", "release"),
             f"is at {v.release:g} s, expected it after the latches close at {v.latch:g} s",
         )
+    gap = math.hypot(v.distance, *v.offset)
+    if gap <= v.reach:
+        raise OptionError(
+            ("visitor", "distance"),
+            f"leaves {gap:g} m between the ports, expected more than their reach of {v.reach:g} m: it is captured where it "
+            "comes within",
+        )
     more: dict[str, Any] = {} if v.latch is None else {"joint": Spherical()}
     event, held = craft.docking(
         model, PORT, PROBE, reach=v.reach, speed=v.most_speed, angle=math.radians(v.most_angle_deg), **more

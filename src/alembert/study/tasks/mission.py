@@ -20,6 +20,7 @@ from pydantic import Field, StrictStr
 
 from alembert.model import Model
 from alembert.model.io.schema import Vector
+from alembert.simulate import EventRecord
 from alembert.study import figures
 from alembert.study.mission.tables import (
     ArmEntry,
@@ -52,7 +53,7 @@ class MissionTask(Task):
         "wheel_speeds": "at the end, rad/s, by wheel",
         "momentum_error": "of the balance, angular and linear, of the momenta inside",
         "angular_impulses": "N m s, by source",
-        "events": "time [s] and name of each",
+        "events": "time [s] and name of each, with what was refused",
         "microgravity": "at the place that is asked for: root mean square and peak, millionths of g",
         "members": "of the dispersions, pointing error at the end, rad",
         "records": "how many were kept",
@@ -124,7 +125,7 @@ class MissionTask(Task):
             },
             "momentum_error": [balance.angular_error, balance.linear_error],
             "angular_impulses": {name: x[-1].tolist() for name, x in balance.impulses.items()},
-            "events": [[event.time, event.name] for event in run.events],
+            "events": [[event.time, _told(event)] for event in run.events],
             "microgravity": None if page.level is None else [page.level.rms, page.level.peak],
             "members": members,
             "records": len(run.time),
@@ -157,3 +158,9 @@ class MissionTask(Task):
             seeds=seeds,
             model=flight.model,
         )
+
+
+def _told(event: EventRecord) -> str:
+    """Its name, and why a capture, latch or release came to nothing."""
+    refused = [name for name in event.quantities if name.startswith("refused")]
+    return ", ".join([event.name, *refused])
