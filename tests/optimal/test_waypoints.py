@@ -69,11 +69,17 @@ def test_tables_are_the_splines_of_scipy():
     at = np.linspace(0, 3.5, 41)
     s = ca.SX.sym("s")
     cubic, line = (ca.Function("f", [s], [table(x, y, kind=k)(s)]) for k in ("cubic", "linear"))
-    # the powers are up to (3.5/0.9)^3 = 60 times the values: rounding times that
     np.testing.assert_allclose(cubic(at).full().ravel(), CubicSpline(x, y)(at), atol=1e-13)
     np.testing.assert_allclose(line(at).full().ravel(), np.interp(at, x, y), atol=1e-13)
     outside = cubic(np.array([-1.0, 9.0])).full().ravel()
     np.testing.assert_allclose(outside, y[[0, -1]], atol=1e-13)
+    wide = np.logspace(-4, 4, 30)  # each interval is computed by itself: rounding of the values
+    both = ca.Function("f", [s], [table(wide, np.log(wide))(s), ca.jacobian(table(wide, np.log(wide))(s), s)])
+    at = np.concatenate([wide, wide[:-1] + np.diff(wide) / 3])
+    found, slope = (part.full().ravel() for part in both(at[None]))
+    spline = CubicSpline(wide, np.log(wide))
+    np.testing.assert_allclose(found, spline(at), atol=1e-12)
+    np.testing.assert_allclose(slope[1:29], spline(at[1:29], 1), rtol=1e-9)
     for given, said in (
         ((["a"], [1.0]), "are not numbers"),
         (([1.0], [1.0]), "from 2 to 200"),

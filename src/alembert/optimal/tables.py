@@ -1,10 +1,11 @@
 """Tables in rates and costs: splines through points as expressions, which compile with the rest.
 
-A cubic spline with the knots x_0 < ... < x_K is a cubic and one truncated power for each inner knot,
+A spline with the knots x_0 < ... < x_K is a polynomial of its own on each interval, of which one counts,
 
-    y(x) = sum_i a_i (x - x_0)^i + sum_k c_k max(0, x - x_k)^3,    i = 0 .. 3                              (1)
+    y(x) = sum_k (H(x - x_k) - H(x - x_k+1)) sum_i c_ki (x - x_k)^i,    H(x) = 1 where x >= 0, else 0       (1)
 
-with 6 c_k the jumps of its third derivative; a broken line the same with the first power. Outside it stays at its ends.
+A sum of truncated powers max(0, x - x_k)^3 would be shorter, and lose all digits where knots are unevenly spaced. Outside
+it stays at its ends.
 """
 
 from __future__ import annotations
@@ -40,29 +41,21 @@ def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Call
         raise ArgumentError("table: x and y are to be finite, and x to increase")
     if kind not in ("cubic", "linear"):
         raise ArgumentError(f"table: kind is {kind!r}, expected 'cubic' or 'linear'")
-    scale = float(np.mean(np.diff(knots)))
-    where = (knots - knots[0]) / scale
-    power = 1
     if kind == "linear" or len(knots) == 2:
-        slopes = np.diff(values) / np.diff(where)
-        first, jumps = [values[0], slopes[0]], np.diff(slopes)
+        pieces = np.stack([values[:-1], np.diff(values) / np.diff(knots)])
     else:
-        power = 3
-        c = CubicSpline(where, values).c
-        first, jumps = list(c[::-1, 0]), np.diff(c[0])
-    kept = [
-        (w, j)
-        for w, j in zip(where[1:-1], jumps, strict=True)
-        if abs(j) > 1e-14 * np.abs(values).max(initial=0)
-    ]
+        pieces = CubicSpline(knots, values).c[::-1]
 
     def value(at: Any) -> ca.SX:
-        s = (ca.fmin(ca.fmax(ca.SX(at), knots[0]), knots[-1]) - knots[0]) / scale
+        """(1)"""
+        s = ca.fmin(ca.fmax(ca.SX(at), knots[0]), knots[-1])
+        passed = [ca.SX(1), *(s >= float(x) for x in knots[1:-1]), ca.SX(0)]
         found = ca.SX(0)
-        for a in reversed(first):
-            found = found * s + float(a)
-        for w, jump in kept:
-            found += float(jump) * ca.fmax(0, s - float(w)) ** power
+        for k, coefficients in enumerate(pieces.T):
+            own = ca.SX(0)
+            for c in reversed(coefficients):
+                own = own * (s - float(knots[k])) + float(c)
+            found += (passed[k] - passed[k + 1]) * own
         return found
 
     return value
