@@ -73,6 +73,8 @@ def test_lightest_structure_within_limits():
         NumericalError, match=r"the limits are not met after \d+ iterations \(the response is"
     ):
         lightest(whole_state, SPRINGS, effort=1e-4, response=1e-4)
+    with pytest.raises(NumericalError, match="has not ended after 1 iterations"):
+        lightest(whole_state, SPRINGS, effort=1e4, response=1e4, iterations=1)
 
 
 def test_output_feedback_of_the_whole_state_is_state_feedback():

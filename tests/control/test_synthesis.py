@@ -496,6 +496,7 @@ def test_reduced_order_of_a_plant_that_needs_no_more():
         (lambda G: wiener_hopf(tf([1], [1, -1]), G), ArgumentError, "the plant is not stable, expected"),
         (lambda G: wiener_hopf(G, G.sampled(0.1)), ArgumentError, "the disturbance is sampled, expected"),
         (lambda G: wiener_hopf(lambda w: w, lambda w: w), ArgumentError, "scale is not given"),
+        (lambda G: wiener_hopf(G + static(0.5), G), ArgumentError, "the plant has a direct part D"),
         (lambda G: wiener_hopf(G, G, scale=-1.0), ArgumentError, "scale is -1.0, expected rad/s"),
         (
             lambda G: wiener_hopf(lambda w: w[:3], G),
@@ -503,7 +504,7 @@ def test_reduced_order_of_a_plant_that_needs_no_more():
             r"the plant gives an array of shape \(3,\) for 1024 frequencies",
         ),
         (
-            lambda G: wiener_hopf(G, static(np.ones((2, 1)))),
+            lambda G: wiener_hopf(G, lambda w: np.ones((len(w), 2, 1))),
             ArgumentError,
             "the disturbance has 2 outputs, the plant 1",
         ),
@@ -518,6 +519,8 @@ def test_reduced_order_of_a_plant_that_needs_no_more():
             "samples",
         ),
         (lambda G: reduced_lqg(G, 2, 1.0, 1.0, 1.0, 1.0), ArgumentError, "order is 2, expected a whole"),
+        (lambda G: reduced_lqg(G, 1, 0.0, 1.0, 1.0, 1.0), NumericalError, "no controller is best"),
+        (lambda G: reduced_lqg(G, 1, 1.0, 1.0, 1.0, 1.0, start=G * G), ArgumentError, "start has 2 states"),
         (
             lambda G: reduced_lqg(G.sampled(0.1), 1, 1.0, 1.0, 1.0, 1.0),
             UnsupportedError,

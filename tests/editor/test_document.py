@@ -297,3 +297,15 @@ def test_every_field_of_every_part_has_a_place_in_its_form():
             assert {field["key"] for field in fields} == wanted, (section, kind)
     lower = next(f for f in found["joints"]["cylindrical"] if f["key"] == "limits")["fields"][0]
     assert (lower["labels"], lower["units"]) == (["angle", "distance"], ["rad", "m"])
+
+
+def test_parameters_of_gravity_are_renamed_with_the_rest():
+    head = 'format = "alembert-model"\nversion = 1\nname = "m\\n\U0001f600"\n'
+    text = head + 'gravity = [0, 0, "-g"]\n[parameters]\ng = 1.62\n'
+    document = ModelDocument(None, text)
+    document.rename("parameters", "g", "moon")
+    assert not document.problems
+    assert 'gravity = [0, 0, "-moon"]' in document.text
+    space = {}
+    exec(python_source(document.model, document.data), space)
+    assert space["model"] == document.model

@@ -97,3 +97,20 @@ def test_a_port_is_taken_once(editor):
         assert other.state()["file"] == ""
     other.wait()
     assert "stopped" in repr(other)
+
+
+def test_models_that_cannot_be_drawn_can_be_mended(editor):
+    """A rod as long as numbers reach has no picture; requests that no page makes are told, and change nothing."""
+    act(editor, do="add", section="bodies")
+    far = [{"put": ["bodies", "body1", "inertia"], "toml": "{point={mass=1, position=[0, 0, 1e308]}}"}]
+    answer = act(editor, do="change", changes=far)
+    assert answer["scene"] is None
+    assert answer["remarks"][0].startswith("the model cannot be drawn: ")
+    for action, said in (
+        ({"do": "move", "body": "body1", "shift": [1, 2]}, "move: "),
+        ({"do": "change", "changes": "abc"}, "change: "),
+        ({"do": "change", "changes": [{"put": ["name"]}]}, "change: 'value'"),
+        ({"do": "change", "changes": [{"put": ["gravity", 0], "typed": "9" * 5000}]}, "change: Exceeds"),
+    ):
+        assert act(editor, **action)["error"].startswith(said)
+    assert act(editor, do="undo")["scene"] is not None

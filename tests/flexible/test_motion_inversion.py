@@ -92,6 +92,11 @@ def test_messages(arm, monkeypatch):
         (lambda: invert_motion(arm, ["tip.y"], t**2, y), al.ArgumentError, "equally spaced times"),
         (lambda: invert_motion(arm, ["tip.y"], t, 3 + y), al.NumericalError, "they may be out of reach"),
         (lambda: invert_motion(arm, ["tip.y"], t, y, before=0.0), al.NumericalError, "have not died out"),
+        (
+            lambda: invert_motion(arm, ["tip.y"], t, y, after=-1.0),
+            al.ArgumentError,
+            "after is -1.0, expected",
+        ),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -109,6 +109,16 @@ def test_modes_are_followed_through_a_crossing():
     assert sorted_.resemblance.min() < 1e-9
 
 
+def pair():
+    """Two pendulums, the second on the first, on a slide; gravity across their axes."""
+    builder = al.ModelBuilder("pair", gravity=(0, -9.81, 0))
+    builder.body("sledge", al.Inertia.point(1.0), joint=al.Prismatic((0, 0, 1)), joint_name="slide")
+    for name, parent in (("a", "sledge"), ("b", "a")):
+        inertia = al.Inertia.point(1.0, (1, 0, 0))
+        builder.body(name, inertia, parent=parent, joint=al.Revolute((0, 0, 1)), joint_name=f"{name}_joint")
+    return builder
+
+
 def test_bad_campbell_diagrams_are_refused():
     model = hub(1)
     free = al.ModelBuilder("free", gravity=(0, 0, 0)).body(
@@ -119,17 +129,19 @@ def test_bad_campbell_diagrams_are_refused():
         (lambda: fl.campbell(free.build(), "j", [1.0]), "has 6 speeds"),
         (lambda: fl.campbell(model, "shaft", [np.nan]), "expected finite numbers"),
         (lambda: fl.campbell(pendulum, pendulum.joints[0].name, [1.0]), "nothing but the joint moves"),
+        (lambda: fl.campbell(model, "shaft", [1.0], modes=-1), "modes is -1, expected a number of modes"),
+        (lambda: fl.campbell(pair().build(), "slide", [1.0]), "'slide' does not turn"),
     ):
         with pytest.raises(al.ArgumentError, match=message):
             call()
-    builder = al.ModelBuilder("coupled")
-    for name in ("a", "b"):
-        builder.body(
-            name, al.Inertia.point(1.0, (1, 0, 0)), joint=al.Revolute((0, 0, 1)), joint_name=f"{name}_joint"
-        )
-    builder.coupling("gear", "a_joint", ["b_joint"], [2.0])
-    with pytest.raises(al.UnsupportedError, match="loops or couplings"):
-        fl.campbell(builder.build(), "a_joint", [1.0])
+    with pytest.raises(al.UnsupportedError, match="gravity is not along the axis"):
+        fl.campbell(pair().build(), "a_joint", [1.0])
+    coupled, equal = pair(), pair()
+    coupled.coupling("gear", "a_joint", ["b_joint"], [2.0])
+    equal.equation("same", formulas=["x - y"], inputs={"x": "a_joint", "y": "b_joint"})
+    for builder in (coupled, equal):
+        with pytest.raises(al.UnsupportedError, match="loops, couplings or equations"):
+            fl.campbell(builder.build(), "a_joint", [1.0])
 
 
 def test_stability_is_lost_by_divergence_or_flutter():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from alembert.optimal import Problem, System, effort, running
+from alembert.optimal import Problem, System, duration, effort, running
 
 
 def settle(**more):
@@ -45,3 +45,12 @@ def test_switches_within_an_interval_are_no_arcs():
     solution = push.solve(10, transcription="rk4")
     assert [arc.kind for arc in solution.arcs] == ["upper", "lower"]
     np.testing.assert_allclose(solution.arcs[0].end, 1.15, atol=0.2)
+
+
+def test_what_a_limit_of_a_state_decides_is_not_singular():
+    """Least time over 3 m with |v| <= 1 and |u| <= 1: 1 s up, 2 s along the limit, 1 s down."""
+    cart = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 3, "v": 0}}
+    solution = Problem(cart, (0.5, 10.0), **ends, limits={"u": 1.0, "v": 1.0}, cost=duration()).solve(20)
+    assert [arc.kind for arc in solution.arcs] == ["upper", "between", "lower"]
+    assert "singular" not in solution.diagnosis()

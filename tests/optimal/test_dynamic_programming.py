@@ -64,6 +64,20 @@ def test_two_states_are_the_riccati_equation():
     assert repr(found) == "<FeedbackOnGrid of x, v: 21x25 points>"
 
 
+def test_steps_follow_controls_that_grow():
+    """x' = u, int (4 x^2 + u^2) / 2 over 5 s: nothing moves at the end, where V is zero; V = tanh(10) x^2 at the start."""
+    given = {
+        "drift": lambda t, x: [0.0],
+        "running": lambda t, x: 2 * x[0] ** 2,
+        "weight": 1.0,
+        "duration": 5.0,
+    }
+    found = dynamic_programming(**LINE | given)
+    # parabolas are exact in space, and V is at rest at t = 0
+    assert found.value([1.0]) == pytest.approx(np.tanh(10.0), rel=1e-6)
+    assert found.control([1.0])[0] == pytest.approx(-2 * np.tanh(10.0), rel=1e-6)
+
+
 def test_bounds_are_kept_and_cost_something():
     free = dynamic_programming(**LINE)
     bound = dynamic_programming(**LINE | {"controls": {"u": (-0.8, 0.5)}}, final=lambda x: 0 * x[0])
@@ -91,6 +105,7 @@ def test_bounds_are_kept_and_cost_something():
         ({"running": lambda t, x: [1, 2]}, ArgumentError, "running does not return one numbers"),
         ({"noise": lambda t, x: [[30.0]]}, NumericalError, "steps in time are needed"),
         ({"final": lambda x: np.full_like(x[0], np.nan)}, NumericalError, "not finite"),
+        ({"running": lambda t, x: np.nan}, NumericalError, "is not found with"),
         (
             {"controls": {"u": (0, 1), "w": (0, 1)}, "weight": [[2.0, 1.0], [1.0, 2.0]]},
             *(UnsupportedError, "weight is to be diagonal"),

@@ -56,7 +56,7 @@ def test_what_highs_does_not_take():
         (furthest().replace(plant=System(["x", "v"], ["u"], lambda s: [s.v, s.u * s.x])), "the motion of"),
         (
             Phases({"a": furthest(), "b": furthest()}, links={"b": {"x": None, "v": None}}),
-            "phases have links",
+            "takes no phases",
         ),
     ):
         with pytest.raises(UnsupportedError, match=said):

@@ -165,6 +165,11 @@ def test_conditions_and_costs_across_phases():
         {"one": one, "two": two}, across=total | {"way": (lambda s: s["two"].end.x - s["one"].start.v, 1, 1)}
     )
     assert moved.solve(6, solver="ipopt").cost == pytest.approx(0.75, rel=1e-7)
+    late = Phases({"one": one, "two": two}, across={"late": (lambda s: s["one"].duration, 2.5, 3.0)}).solve(4)
+    assert not late.success
+    assert "across: late" in [v.name for v in late.violations()]
+    with pytest.raises(UnsupportedError, match="'highs' takes no phases"):
+        free.phases.solve(4, solver="highs")
 
 
 def test_meshes_refine_by_phase():

@@ -34,6 +34,7 @@ from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
+_LIMIT = 9  # of SLSQP: the limit of iterations
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +174,11 @@ class _Lightest:
             raise NumericalError(
                 f"lightest: the limits are not met after {end.nit} iterations ({told}); widen the ranges or the limits, or "
                 "begin nearer"
+            )
+        if end.status == _LIMIT:
+            raise NumericalError(
+                f"lightest: the limits are met, but the search has not ended after {iterations} iterations, with J_s = "
+                f"{found[0][0]:.6g}; give more iterations="
             )
         (structure, response, effort), _, K = found
         point = self.problem._point(end.x)

@@ -71,11 +71,15 @@ def reduced_lqg(
     others.
     """
     n = plant.order
-    if not (isinstance(order, (int, np.integer)) and 1 <= order <= n):
+    if isinstance(order, bool) or not (isinstance(order, (int, np.integer)) and 1 <= order <= n):
         raise ArgumentError(f"reduced_lqg: order is {order!r}, expected a whole number from 1 to {n}")
     if plant.is_discrete or np.any(plant.D):
         raise UnsupportedError(
             "reduced_lqg: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"
+        )
+    if start is not None and (start.order, *start.shape) != (order, *plant.shape[::-1]):
+        raise ArgumentError(
+            f"reduced_lqg: start has {start.order} states and shape {start.shape}, expected {order} and {plant.shape[::-1]}"
         )
     full = lqg(plant, Q, R, process, sensor, through=through)
     problem = _Loop(plant, Q, R, process, sensor, through)
@@ -87,6 +91,12 @@ def reduced_lqg(
         raise NumericalError(
             f"reduced_lqg: no controller of order {order} to begin with makes the loop stable; give start= one that does, "
             "or a higher order"
+        )
+    stable = [K for K in stable if problem.is_used(K)]
+    if not stable:
+        raise NumericalError(
+            "reduced_lqg: to begin with, a state of the controller is not reached by measurements or does nothing to u: "
+            "without noise, or without Q, no controller is best; else give start= one whose states are used"
         )
     best = min((problem.minimised(K) for K in stable), key=lambda found: found[0])
     cost, K, slope = best
@@ -163,6 +173,18 @@ class _Loop:
         S[:n, :n], S[n:, n:] = self.Q, c.T @ self.R @ c
         N[:n, :n], N[n:, n:] = self.W, b @ self.V @ b.T
         return lyapunov(F.T, S), lyapunov(F, N), N
+
+    def is_used(self, K: StateSpace) -> bool:
+        """Whether noise reaches all states of a controller, and the cost sees them."""
+        found = self._solved(*self.parts(K))
+        if found is None:
+            return False
+        n = self.plant.order
+        sizes = [np.linalg.eigvalsh(X[n:, n:]) for X in found[:2]]
+        return all(
+            s[0] > 1e-14 * s[-1] and s[-1] > 1e-14 * np.abs(X).max()
+            for s, X in zip(sizes, found[:2], strict=True)
+        )
 
     def cost(self, a: Array, b: Array, c: Array) -> tuple[float, tuple[Array, Array, Array]]:
         """J, and its slopes in A_c, B_c and C_c."""

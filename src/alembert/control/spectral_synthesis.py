@@ -87,13 +87,18 @@ def wiener_hopf(
     of (1) and (2). `scale` [rad/s] is a, where samples are densest in octaves; by default the geometric mean of the sizes of
     the poles, which functions do not tell.
     """
-    if samples < 16 or samples % 2:
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 16 or samples % 2:
         raise ArgumentError(f"wiener_hopf: samples is {samples}, expected an even number of 16 or more")
     for name, given in (("plant", plant), ("disturbance", disturbance)):
         if isinstance(given, StateSpace) and (given.is_discrete or not given.is_stable):
             raise ArgumentError(
                 f"wiener_hopf: the {name} is {'sampled' if given.is_discrete else 'not stable'}, expected a stable system "
                 "in continuous time; stabilise it first, and take the closed loop"
+            )
+        if isinstance(given, StateSpace) and np.any(given.D):
+            raise ArgumentError(
+                f"wiener_hopf: the {name} has a direct part D, expected a response that falls with the frequency: add the "
+                "lag of an actuator or a sensor"
             )
     if scale is None:
         poles = [np.abs(x.poles()) for x in (plant, disturbance) if isinstance(x, StateSpace) and x.order]
@@ -102,7 +107,7 @@ def wiener_hopf(
                 "wiener_hopf: scale is not given, and functions do not tell it; give scale= in rad/s"
             )
         scale = float(np.exp(np.mean(np.log(np.concatenate(poles)))))
-    if not (np.isfinite(scale) and scale > 0):
+    if not (isinstance(scale, int | float | np.number) and np.isfinite(scale) and scale > 0):
         raise ArgumentError(f"wiener_hopf: scale is {scale!r}, expected rad/s above zero")
     coarse = _solved(plant, disturbance, effort, sensor, weight, samples // 2, scale)
     found = _solved(plant, disturbance, effort, sensor, weight, samples, scale)
@@ -137,7 +142,7 @@ def _solved(
     if before > CAUSAL * whole:
         raise NumericalError(
             f"wiener_hopf: {100 * before / whole:.3g} % of the plant's impulse response comes before time zero: it is not "
-            "stable, or there are too few samples for its resonances; give more samples="
+            "stable, does not fall with the frequency, or there are too few samples for its resonances; give more samples="
         )
     star = _adjoint(G)
     Phi = shape @ _adjoint(shape)

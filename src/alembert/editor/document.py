@@ -267,7 +267,9 @@ class ModelDocument:
             return value
         key = next(str(k) for k in reversed(place) if not isinstance(k, int))
         if section == "parameters":
-            formula = place[0] in PARTS and key not in _TEXTS and "inputs" not in place
+            formula = (
+                place[0] in (*PARTS, "gravity", "visuals") and key not in _TEXTS and "inputs" not in place
+            )
             return re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", to, value) if formula else value
         if place[0] == "equations" and "inputs" in place and section in _USERS:
             head, dot, rest = value.partition(".")

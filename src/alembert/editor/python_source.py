@@ -139,7 +139,7 @@ def _float(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=not text.isprintable())
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)
 
 
 def _code(value: Any) -> str:

@@ -133,7 +133,14 @@ class Editor:
             raise ArgumentError(unknown("there is no action", str(name), actions))
         try:
             done = actions[name](**given)
-        except TypeError as error:
+        except AlembertError:
+            raise
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            AttributeError,
+        ) as error:  # no such action as the page makes them
             raise ArgumentError(f"{name}: {error}") from None
         return done or {}
 
@@ -172,8 +179,11 @@ class Editor:
         if self._picture[0] is not model:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", AlembertWarning)
-                scene = scene_data(model)
-            remarks = [str(w.message) for w in told if issubclass(w.category, AlembertWarning)]
+                try:
+                    scene, failed = scene_data(model), []
+                except AlembertError as error:  # the form can mend it
+                    scene, failed = None, [f"the model cannot be drawn: {error}"]
+            remarks = failed + [str(w.message) for w in told if issubclass(w.category, AlembertWarning)]
             self._picture = (model, scene, python_source(model, self.document.data), remarks)
         return self._picture[1:]
 

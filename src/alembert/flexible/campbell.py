@@ -24,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 
 from alembert import arguments
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.expression import floats
 from alembert.model import Model
 
 if TYPE_CHECKING:
@@ -96,13 +97,19 @@ def campbell(
     Modes are followed by their shapes from rate to rate, through crossings; with `tracked` false they are in the order of
     their frequencies at each rate.
     """
-    if model.loops or model.couplings:
-        raise UnsupportedError("campbell: models with loops or couplings are not taken; open the loops")
+    if model.is_constrained:
+        raise UnsupportedError(
+            "campbell: models with loops, couplings or equations are not taken; open the loops"
+        )
     at = model.v_slice(joint)
     if at.stop - at.start != 1:
         raise ArgumentError(
             f"campbell: joint {joint!r} has {at.stop - at.start} speeds, expected one that turns"
         )
+    if model.joint(joint).type.speeds[0][1] != "rad/s":
+        raise ArgumentError(f"campbell: joint {joint!r} does not turn, expected one with a rate in rad/s")
+    if modes is not None and (isinstance(modes, bool) or not isinstance(modes, int) or modes < 1):
+        raise ArgumentError(f"campbell: modes is {modes!r}, expected a number of modes")
     speeds = np.atleast_1d(arguments.numbers("campbell", "rates", rates))
     if speeds.ndim != 1 or not np.isfinite(speeds).all():
         raise ArgumentError(f"campbell: rates have shape {speeds.shape}, expected finite numbers (many,)")
@@ -110,6 +117,7 @@ def campbell(
     free[at] = False
     if not free.any():
         raise ArgumentError("campbell: nothing but the joint moves")
+    _check_gravity(model, at, free)
     found, q = [], model.neutral()
     last: Array | None = None
     for rate in speeds:
@@ -131,6 +139,21 @@ def campbell(
     count = len(found[0][0]) if modes is None else min(modes, len(found[0][0]))
     kept = (np.array([each[k][:count] for each in found]) for k in range(3))
     return Campbell(speeds, *kept)
+
+
+def _check_gravity(model: Model, at: slice, free: Array) -> None:
+    """Weight that turns against the structure lets nothing be steady."""
+    if not np.any(floats(model.gravity, model.parameter_values)):
+        return
+    zero, turn = np.zeros(model.nv), np.zeros(model.nv)
+    turn[at] = 1.0
+    q = model.neutral()
+    one, other = (model.inverse_dynamics(x, zero, zero)[free] for x in (q, model.integrate(q, turn)))
+    if np.abs(one - other).max() > 1e-9 * np.abs(one).max():
+        raise UnsupportedError(
+            "campbell: gravity is not along the axis about which the structure turns, where nothing is steady; build the "
+            "model with gravity=(0, 0, 0), or turn the axis"
+        )
 
 
 def _resemblance(before: Array, now: Array, M: Array) -> Array:

@@ -85,6 +85,9 @@ def invert_motion(
             f"degrees of freedom; expected ({len(times)}, {len(rows)}) and as many drives as outputs"
         )
     span = float(times[-1] - times[0])
+    for name, given in (("before", before), ("after", after)):
+        if given is not None and not (isinstance(given, int | float) and 0 <= given < np.inf):
+            raise ArgumentError(f"{what}: {name} is {given!r}, expected seconds of zero or more")
     lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))
     whole = np.concatenate([np.repeat(y[:1], lead, axis=0), y, np.repeat(y[-1:], tail, axis=0)])
     problem = _Problem(model, rows, driven, whole, h)

@@ -79,6 +79,11 @@ def regressor(
     """
     check_model("regressor", model)
     if of is not None:
+        if include:
+            raise ArgumentError(
+                f"regressor: include={include!r} adds columns to those of bodies; with `of` make friction and rotors of the "
+                "joints named parameters"
+            )
         found = _of_names(model, (of,) if isinstance(of, str) else tuple(of), (q, v, a), parameters)
     else:
         compiled = compile_regressor(

@@ -6,7 +6,8 @@ Where the Hamiltonian H = l + lambda' f is linear in a control,
 
 on an arc on which the control is at no bound: such an arc is *singular*. What the control is there follows from derivatives
 of H_u, not from H_u itself, and a mesh sees it only by way of the motion: controls are found less accurately there, and with
-values at nodes they may zigzag.
+values at nodes they may zigzag. Where a limit of a state, of a rate or a path condition holds, that is what decides, and the
+arc is none of these.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def arcs(solution: Solution) -> list[Arc]:
     problem, N = solution.problem, solution.steps
     linear = linear_controls(problem)
     rows = {row.component: row for row in problem.limits["control"]}
+    held = _held(solution)
     middle = solution.control_at((solution.time[:-1] + solution.time[1:]) / 2)
     found = []
     for k, name in enumerate(problem.plant.controls):
@@ -76,12 +78,25 @@ def arcs(solution: Solution) -> list[Arc]:
             middle[:, k] <= row.lower + room, -1, np.where(middle[:, k] >= row.upper - room, 1, 0)
         )
         kinds = _without_switches(kinds)
+        kinds = np.where((kinds == 0) & held, 2, kinds)
         edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), N]
         between = "singular" if name in linear else "between"
         for a, b in pairwise(edges):
-            kind = {-1: "lower", 1: "upper", 0: between}[int(kinds[a])]
+            kind = {-1: "lower", 1: "upper", 0: between, 2: "between"}[int(kinds[a])]
             found.append(Arc(name, kind, float(solution.time[a]), float(solution.time[b])))
     return found
+
+
+def _held(solution: Solution) -> Array:
+    """Intervals where limits other than those of controls hold: their multipliers are larger than what is left to them."""
+    stages, path = solution.stages, solution._outcome.iterate.path
+    own = tuple(row.name for row in solution.problem.limits["control"])
+    along = np.isfinite(stages.lower[1:]).any(axis=0) | np.isfinite(stages.upper[1:]).any(axis=0)
+    others = [not any(name == x or name.startswith(f"{x} (") for x in own) for name in stages.path_names]
+    below = (path.has_lower > 0) & (path.low > path.slack - path.lower)
+    above = (path.has_upper > 0) & (path.high > path.upper - path.slack)
+    at = ((below | above | (path.held > 0)) & along & np.array(others, dtype=bool)).any(axis=1)
+    return at | np.append(at[1:], False)  # a state at the end of an interval too
 
 
 def _without_switches(kinds: Array) -> Array:

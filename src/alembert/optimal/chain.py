@@ -42,6 +42,7 @@ class Chain(Stages):
     segments: tuple[Segment, ...] = ()
     between: tuple[_Between, ...] = ()
     carried: tuple[CarriedNumber, ...] = ()
+    final: Final | None = None
 
     def carried_place(self, k: int) -> int:
         """Where in the point of node k what is carried begins."""
@@ -189,6 +190,7 @@ def join(
         segments=tuple(segments),
         between=tuple(between),
         carried=tuple(carried),
+        final=final,
     )
 
 

@@ -38,6 +38,8 @@ LARGEST = 2_000_000
 SAFE = 0.4
 """of the longest step for which (4) converges"""
 CORRECTIONS = 30
+CONVERGED = 1e-9
+"""of the largest V: what the last correction may still change"""
 MOST_STEPS = 200_000
 
 
@@ -128,32 +130,43 @@ def dynamic_programming(
     x = list(np.meshgrid(*axes, indexing="ij"))
     terms = _Terms(axes, x, R, low, high, drift, effect, running, linear, noise, jumps)
     V = np.zeros(x[0].shape) + (np.asarray(final(x), dtype=float) if final is not None else 0.0)
+    if not np.isfinite(V).all():
+        raise NumericalError("dynamic_programming: final is not finite on the grid")
     steps = terms.steps(V, float(duration), records)
+    while isinstance(kept := _integrated(terms, V, float(duration), steps, records), float):
+        steps *= 2  # V has become steeper than at the end, and controls larger
+        if steps > MOST_STEPS:
+            raise NumericalError(
+                f"dynamic_programming: the value at t = {kept:.4g} s is not found with {steps // 2} steps in time; the grid "
+                "may be too coarse, or too wide for the drift at its edges"
+            )
+    times = np.linspace(0.0, duration, len(kept))
+    values, optimal = (np.array([row[i] for row in kept]) for i in (0, 1))
+    return FeedbackOnGrid(axes, times, values, optimal, (names, tuple(controls)))
+
+
+def _integrated(
+    terms: _Terms, V: Array, duration: float, steps: int, records: int
+) -> list[tuple[Array, Array]] | float:
+    """V and U from 0 to the end, or the time at which (4) does not converge."""
     dt, every = duration / steps, steps // (records - 1)
-    before, kept = V, [(duration, V, terms.optimal(duration, V)[1])]
+    before, kept = V, [(V, terms.optimal(duration, V)[1])]
     for k in range(steps):
         t = duration - (k + 0.5) * dt
-        half = (3 * V - before) / 2
-        new = V + dt * terms.optimal(t, half)[0]
-        size = np.abs(new).max() + 1e-300
-        for _ in range(CORRECTIONS):
-            better = V + dt * terms.optimal(t, (V + new) / 2)[0]
-            change, new = np.abs(better - new).max(), better
-            if change <= 1e-12 * size:
-                break
-        if not np.isfinite(new).all():
-            raise NumericalError(
-                f"dynamic_programming: the value is not finite at t = {t:.4g} s; the grid may be too coarse, or too wide "
-                "for the drift at its edges"
-            )
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            new = V + dt * terms.optimal(t, (3 * V - before) / 2)[0]
+            size, change = np.abs(new).max() + 1e-300, np.inf
+            for _ in range(CORRECTIONS):
+                better = V + dt * terms.optimal(t, (V + new) / 2)[0]
+                change, new = np.abs(better - new).max(), better
+                if not change > 1e-12 * size:
+                    break
+        if not change <= CONVERGED * size:
+            return t
         before, V = V, new
         if (k + 1) % every == 0:
-            at = duration - (k + 1) * dt
-            kept.append((at, V, terms.optimal(at, V)[1]))
-    kept.reverse()
-    times = np.linspace(0.0, duration, len(kept))
-    values, optimal = (np.array([row[i] for row in kept]) for i in (1, 2))
-    return FeedbackOnGrid(axes, times, values, optimal, (names, tuple(controls)))
+            kept.append((V, terms.optimal(duration - (k + 1) * dt, V)[1]))
+    return kept[::-1]
 
 
 class _Terms:

@@ -37,6 +37,8 @@ def solve_linear(attempt: Attempt) -> Outcome:
     """Solve (1)."""
     stages = attempt.stages
     began = time.perf_counter()
+    if len(stages.parts) > 1:
+        raise UnsupportedError("solve: solver 'highs' takes no phases; take solver='sweep'")
     form = staged(stages, attempt.x, attempt.u, attempt.z)
     program = form.program
     if program.hessian.nnz():
@@ -93,8 +95,6 @@ def attempt_start(found: Array | None, start: Array) -> Array:
 
 def _curved(stages: Stages) -> str:
     """What is not linear, by name."""
-    if len(stages.parts) > 1:
-        return "phases have links that are not"
     if stages.is_free:
         return "a free duration multiplies the rates"
     sizes = (stages.chart.point, *stages.sizes[1:3])

@@ -194,7 +194,26 @@ class PhasesSolution:
             of = units.x_at(k + 1)
             for j in np.flatnonzero(~(gaps <= tolerance * np.maximum(1.0, of))):
                 found.append(Violation(part.stages.x_names[j], when, float(gaps[j])))
+        found += self._violated_across(tolerance)
         return sorted(found, key=lambda v: -v.amount)
+
+    def _violated_across(self, tolerance: float) -> list[Violation]:
+        """Conditions on several phases, of their motions as they are."""
+        chain, own, x = self.chain, self.chain.phases[-1], self._outcome.iterate.x
+        carried = []
+        for item in chain.carried:
+            stages, where = chain.phases[item.phase], chain.wheres[item.phase]
+            node = where.stop if item.at_end else where.start
+            s = np.array([float(item.at_end), 0.0, stages.numbers[0, 2]])
+            carried.append(float(item.number(stages)(x[node, : stages.chart.point], s, stages.parameters)))
+        found = []
+        for row, value in chain.final.rows if chain.final is not None else []:
+            last = ca.SX(x[-1, : own.chart.point]), ca.SX(own.numbers[-1]), ca.SX(own.parameters)
+            at = float(ca.evalf(value(ca.SX(carried), *last)))
+            amount = max(row.lower - at, at - row.upper) if np.isfinite(at) else np.inf
+            if amount > tolerance * max(1.0, abs(at)):
+                found.append(Violation(f"across: {row.name}", self.duration, amount))
+        return found
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls of all phases over time (needs the extra `view`)."""
