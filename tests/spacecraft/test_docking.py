@@ -82,6 +82,10 @@ def test_latches_on_nothing_are_told(pair):
             "docked_inertia, expected a positive 3 x 3 matrix",
         ),
         (
+            lambda: sc.manage([], inertia=np.diag([70.0, 80, 60]), orbital_rate=1e-3, period=0.2),
+            r"a loop of 62.5 rad/s: sampled every 0\.2 s it is not stable; weigh by less momentum",
+        ),
+        (
             lambda: sc.manage([], inertia=np.eye(3), orbital_rate=0.0, period=1.0),
             "manage: orbital_rate is 0.0, expected a positive rate",
         ),

@@ -168,7 +168,6 @@ def momentum_management(
     """
     from scipy.linalg import solve_continuous_are
 
-    I1, I2, I3 = np.diag(np.asarray(inertia, dtype=float))
     n = orbital_rate
 
     def lqr(A: Array, B: Array, Q: Array, R: Array) -> Array:
@@ -177,11 +176,20 @@ def momentum_management(
 
     weights = 1 / np.array([angle, angle * n, momentum, momentum / n]) ** 2
     effort = np.array([[1 / (momentum * n) ** 2]])
+    first, second = local_motion(inertia, n)
+    pitch = lqr(*first, np.diag(weights), effort)
+    both = lqr(*second, np.diag(np.r_[weights, weights]), effort * np.eye(2))
+    return pitch, both
+
+
+def local_motion(inertia: Any, n: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """A and B of pitch, and of roll and yaw, in the states of `momentum_management`; u is the torque that gyros give."""
+    I1, I2, I3 = np.diag(np.asarray(inertia, dtype=float))
     A = np.zeros((4, 4))
     A[0, 1], A[3, 2] = 1.0, 1.0
     A[1, 0] = -3 * n**2 * (I1 - I3) / I2
     B = np.array([[0.0], [-1 / I2], [1.0], [0.0]])
-    pitch = lqr(A, B, np.diag(weights), effort)
+    pitch = A, B
     A = np.zeros((8, 8))  # roll: angle, rate, h, integral; yaw likewise
     A[0, 1] = A[4, 5] = A[3, 2] = A[7, 6] = 1.0
     A[1, 0], A[1, 5] = -4 * n**2 * (I2 - I3) / I1, n * (I1 - I2 + I3) / I1
@@ -189,5 +197,4 @@ def momentum_management(
     A[2, 6], A[6, 2] = n, -n
     B = np.zeros((8, 2))
     B[1, 0], B[2, 0], B[5, 1], B[6, 1] = -1 / I1, 1.0, -1 / I3, 1.0
-    both = lqr(A, B, np.diag(np.r_[weights, weights]), effort * np.eye(2))
-    return pitch, both
+    return pitch, (A, B)

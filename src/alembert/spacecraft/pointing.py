@@ -13,6 +13,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import expm
 
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
@@ -24,6 +25,7 @@ from alembert.spacecraft.flight import FlightTask
 from alembert.spacecraft.frames import lvlh
 from alembert.spacecraft.laws import (
     gains,
+    local_motion,
     magnetic_unloading,
     momentum_management,
     quaternion_feedback,
@@ -199,6 +201,16 @@ def manage(
         raise ArgumentError(f"manage: orbital_rate is {orbital_rate!r}, expected a positive rate in rad/s")
     J = _inertia("manage: inertia", inertia)
     pitch, roll_yaw = momentum_management(J, orbital_rate, angle=angle, momentum=momentum)
+    for (A, B), K in zip(local_motion(J, orbital_rate), (pitch, roll_yaw), strict=True):
+        n, m = B.shape
+        held = expm(period * np.block([[A, B], [np.zeros((m, n + m))]]))
+        grows = float(np.abs(np.linalg.eigvals(held[:n, :n] - held[:n, n:] @ K)).max())
+        if not grows < 1:
+            fastest = float(np.abs(np.linalg.eigvals(A - B @ K)).max())
+            raise ArgumentError(
+                f"manage: momentum is {momentum:g} N m s and angle {angle:g} rad, a loop of {fastest:.3g} rad/s: "
+                f"sampled every {period:g} s it is not stable; weigh by less momentum (of the wheels), or by a larger angle"
+            )
     speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
 
     def function(t: Any, m: Any) -> dict[str, Any]:
