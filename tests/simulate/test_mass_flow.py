@@ -203,5 +203,10 @@ def test_software_flies_with_the_mass_of_the_moment(rocket):
     run = flown(rocket, [MassFlow([jet()], "fuel"), told], duration=5.0)
     left = 60.0 - jet().flow * run.measurements["seen"].time
     np.testing.assert_allclose(run.measurements["seen"].values[:, 0], left, rtol=1e-13)
+    # so do instants in Python, which an accelerometer takes: thrust over the mass of its own instant
+    felt = al.simulate.Measured(al.Sensor("felt", "accelerometer", "hub"), 1.0)
+    again = flown(rocket, [MassFlow([jet()], "fuel"), told], duration=5.0, sensors=[felt])
+    np.testing.assert_allclose(again.measurements["seen"].values[:, 0], left, rtol=1e-13)
+    np.testing.assert_allclose(again.measurements["felt"].values[:, 2], 400.0 / (100.0 + left), rtol=1e-12)
     with pytest.raises(UnsupportedError, match="mass leaves in this run"):
         momentum_balance(run)

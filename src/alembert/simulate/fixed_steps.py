@@ -150,7 +150,7 @@ class FixedRun:
             effort, held = self._effort(state, n)
             if self.notes is not None:
                 self.notes.add(n, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
-            self.system.effort, self.system.x = effort, stepper.x(state)
+            self.system.effort = effort
             if self.schedule is not None:
                 self.schedule.effort = effort
             if self.changing and len(self.keeper.held) < self.keeper.count:
@@ -185,6 +185,7 @@ class FixedRun:
     def _effort(self, state: Array, n: int) -> tuple[Array, Array]:
         """Efforts for the steps from n on: all that are constant, and of them what controllers ask for."""
         system, stepper = self.system, self.stepper
+        system.x = stepper.x(state)  # samples of this instant are taken with it
         if self.replayed is not None:
             return self.replayed.efforts_at(n)
         held: Array = np.zeros(system.model.nv)
