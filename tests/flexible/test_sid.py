@@ -173,6 +173,12 @@ def test_what_does_not_fit_is_refused(tmp_path, points):
             1,
         )
     )
+    more = good.replace("phi\n order", "phi\n m0( 1, 9) = 1.0\n order", 1)
+    assert "node 1 has entries beyond the sizes that 2 modes give" in message(more)
+    assert "a mode moves no mass" in message(good.replace("nelastq = 2", "nelastq = 3"))
+    stressed = good.replace("end modal", "ksigma\n m0( 1, 1) = 5.0\nend ksigma\nend modal")
+    assert "forces of an initial stress (ksigma)" in message(stressed, al.UnsupportedError)
+    assert "the name of the attachment, 1" in message(good, al.ArgumentError, nodes={"root": 2})
     assert "node 1 has no psi" in message(good.replace("psi\n", "xsi\n"))
     with pytest.raises(al.FileError, match="No such file"):
         fl.read_sid(tmp_path / "none.SID_FEM", attachment=1)

@@ -293,6 +293,12 @@ def test_links_and_conditions_that_are_refused():
         same_bodies(3)
     with pytest.raises(UnsupportedError, match="loops, parameters or bending bodies"):
         same_bodies(four_bars(1))
+    geared = al.ModelBuilder("geared")
+    geared.body("arm", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="drive", armature=2.0)
+    with pytest.raises(UnsupportedError, match="the joint 'drive' has a rotor"):
+        same_bodies(geared.build())
+    with pytest.raises(ArgumentError, match="expected vectors of three numbers"):
+        impact("mass", directions=[[np.nan, 0, 0]])
 
 
 def rods(held):

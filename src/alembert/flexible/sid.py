@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from alembert.arguments import unknown
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.finite_elements import UnitSystem, unit_system
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
@@ -106,6 +106,12 @@ def read_sid(
         Oe = series("Oe").constant((n, 6))
     except IndexError:
         raise FileError(f"{name}: a matrix has entries beyond the sizes that {n} modes give it") from None
+    if not (np.linalg.eigvalsh((Me + Me.T) / 2) > 0).all():
+        raise FileError(f"{name}: Me of the {n} modes is not positive definite: a mode moves no mass")
+    if "ksigma" in blocks and any(blocks["ksigma"].entries[0].values()):
+        raise UnsupportedError(
+            f"{name}: the body has forces of an initial stress (ksigma), which are not read; write it without, or at rest"
+        )
     for key, given in (("J", J1), ("Cr", Cr1), ("Oe", Oe1)):
         if given is None:
             raise FileError(f"{name}: block {key} has order 0; its terms m1, linear in the modes, are needed")
@@ -131,6 +137,10 @@ def read_sid(
         "foreshortening_products": ((Q - D) + np.swapaxes(Q - D, 0, 1)) / 2 * m_,
     }
     named = dict(nodes) if isinstance(nodes, Mapping) else {str(node): node for node in nodes}
+    if str(named.get("root", attachment)) != str(attachment):
+        raise ArgumentError(
+            f"read_sid: nodes has 'root' for node {named['root']!r}; that is the name of the attachment, {attachment!r}"
+        )
     made = [
         _node(name, label, which, places, n, last, scale)
         for label, which in ({"root": attachment} | named).items()
@@ -195,7 +205,7 @@ def _parsed(path: Path) -> tuple[dict[str, _Series], dict[str, dict[str, _Series
                 )
             series.entries[int(entry[1])][indices] = _value(path, number, right)
     n = int(facts.get("nelastq", 0))
-    if not (0 < n < 10_000 and "mass" in facts):
+    if not (0 < n < 10_000 and facts.get("mass", 0.0) > 0):
         raise FileError(
             f"{path}: no mass or number of modes (refmod: mass, nelastq); it is no file of standard input data"
         )
@@ -311,13 +321,18 @@ def _node(
         raise FileError(
             f"{name}: node {which} has axes of its own (AP); nodes along the body's axes are read"
         )
-    chi = at["phi"].linear((3, n), n, last)  # [l, i, k]
-    fields: list[Any] = [
-        at["origin"].constant((3, 1))[:, 0] * scale.length,
-        at["phi"].constant((3, n)).T,
-        at["psi"].constant((3, n)).T / scale.length,
-        np.zeros((n, n, 3)) if chi is None else np.transpose(chi, (2, 0, 1)) / scale.length,
-    ]
+    try:
+        chi = at["phi"].linear((3, n), n, last)  # [l, i, k]
+        fields: list[Any] = [
+            at["origin"].constant((3, 1))[:, 0] * scale.length,
+            at["phi"].constant((3, n)).T,
+            at["psi"].constant((3, n)).T / scale.length,
+            np.zeros((n, n, 3)) if chi is None else np.transpose(chi, (2, 0, 1)) / scale.length,
+        ]
+    except IndexError:
+        raise FileError(
+            f"{name}: node {which} has entries beyond the sizes that {n} modes give its matrices"
+        ) from None
     if chi is not None:
         fields[3] = (fields[3] + np.swapaxes(fields[3], 0, 1)) / 2
     return ModalNode(label, *fields)

@@ -212,7 +212,7 @@ def impact(
     if not (isinstance(restitution, int | float) and 0 <= restitution <= 1):
         raise ArgumentError(f"impact: restitution is {restitution!r}, expected a number from 0 to 1")
     along = None if directions is None else np.atleast_2d(np.asarray(directions, dtype=float))
-    if along is not None and along.shape[1:] != (3,):
+    if along is not None and (along.shape[1:] != (3,) or not np.isfinite(along).all()):
         raise ArgumentError(f"impact: directions is {directions!r}, expected vectors of three numbers")
 
     def speeds(s: Moment) -> ca.SX:
@@ -289,6 +289,12 @@ def _check_bodies(model: Model) -> None:
         raise UnsupportedError(
             "same_bodies: the model has loops, parameters or bending bodies; give links of your own"
         )
+    for joint in model.joints:
+        if any(x != 0.0 for x in joint.armature) or joint.rotors:
+            raise UnsupportedError(
+                f"same_bodies: the joint {joint.name!r} has a rotor (armature), whose momentum is of no body; make it a body, "
+                "or give links of your own"
+            )
 
 
 def _mass_and_centre(inertia: Any) -> tuple[float, Array]:
