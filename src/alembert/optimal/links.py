@@ -292,7 +292,7 @@ def _check_bodies(model: Model) -> None:
     for joint in model.joints:
         if any(x != 0.0 for x in joint.armature) or joint.rotors:
             raise UnsupportedError(
-                f"same_bodies: the joint {joint.name!r} has a rotor (armature), whose momentum is of no body; make it a body, "
+                f"same_bodies: the joint {joint.name!r} has a rotor (armature), whose momentum is of no body; make it one, "
                 "or give links of your own"
             )
 
