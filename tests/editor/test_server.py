@@ -64,6 +64,9 @@ def test_what_it_does_not_know_is_refused(editor):
     assert ask(editor, "act", "POST", "{")[0] == 400
     assert ask(editor, "state", "POST", "{}")[0] == 400
     assert ask(editor, "act", "POST", "{}", Content_Length="1000000000000")[0] == 413
+    assert ask(editor, "act", "POST", "{}", Content_Length="\u00b2")[0] == 413
+    assert ask(editor, "act", "POST", "[" * 100_000)[0] == 400
+    assert "there is no action '3'" in act(editor, do=3)["error"]
     assert "there is no action 'ad'; did you mean 'add'?" in act(editor, do="ad")["error"]
     assert act(editor, do="add", sectoin="bodies")["error"].startswith("add: ")
     assert act(editor, do="undo")["error"] == "undo: there is nothing to undo"

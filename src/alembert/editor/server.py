@@ -129,7 +129,7 @@ class Editor:
             "redo": lambda: document.redo(),
             "save": lambda name="", over=False: {"wrote": str(document.save(name, over=over))},
         }
-        if name not in actions:
+        if not isinstance(name, str) or name not in actions:
             raise ArgumentError(unknown("there is no action", str(name), actions))
         try:
             done = actions[name](**given)

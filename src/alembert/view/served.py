@@ -157,13 +157,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path is None:
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > LARGEST:
+        if not (length.isascii() and length.isdigit()) or int(length) > LARGEST:
             self._refuse(413, f"a request has at most {LARGEST} bytes")
             return
         content = self.rfile.read(int(length))
         try:
             action = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             action = None
         if path not in self._served.actions or not isinstance(action, dict):
             self._refuse(400, "expected an action as JSON")
