@@ -153,6 +153,8 @@ def test_bodies_without_mass_beyond_give_strains():
         section_loads(model, [0.0], [0.0], [0.0], "boom", "0.5")
     with pytest.raises(al.ArgumentError, match="no flexible body 'bom'; did you mean 'boom'"):
         section_loads(model, [0.0], [0.0], [0.0], "bom", "0.5")
+    with pytest.raises(al.ArgumentError, match=r"parameter 'EI' has shape \(2,\), expected a number"):
+        section_loads(model, [0.0], [0.0], [0.0], "boom", "root", parameters={"EI": np.ones(2)})
     builder.body("arm", al.Inertia.point(1.0), joint=al.Prismatic((0, 1, 0)), joint_name="slide")
     builder.loop("held", al.Fixed(), "arm", "world")
     with pytest.raises(

@@ -53,6 +53,10 @@ def test_times_of_waypoints_are_found():
             "state them as",
         ),
         (
+            {"problem": Problem(CART, 2.0, limits={"rate": 4.0}), "waypoints": [{"x": 1}]},
+            *(UnsupportedError, "limits of the rates of controls do not hold"),
+        ),
+        (
             {"problem": Problem(CART, 2.0, cost=running(lambda s: s.t * s.u**2)), "waypoints": [{}]},
             *(UnsupportedError, "depend on the time"),
         ),

@@ -98,9 +98,15 @@ def section_loads(
             "section_loads: the model has constraints, whose forces are part of the equilibrium; give their reactions as "
             "wrenches, or take the channel 'section:...' of a run"
         )
-    cut = cut_at(model, body, node, tuple((parameters or {}).items()))
-    values = model.parameter_values | dict(parameters or {})
-    return cut.load(cut.hold(q, v, a, wrenches, parameters), q, values)
+    for name, value in (parameters or {}).items():
+        if np.ndim(value):
+            raise ArgumentError(
+                f"section_loads: parameter {name!r} has shape {np.shape(value)}, expected a number"
+            )
+    given = {name: float(value) for name, value in (parameters or {}).items()}
+    cut = cut_at(model, body, node, tuple(given.items()))
+    values = model.parameter_values | given
+    return cut.load(cut.hold(q, v, a, wrenches, given or None), q, values)
 
 
 @lru_cache(maxsize=64)

@@ -35,6 +35,11 @@ def through(
         raise UnsupportedError(
             "through: periodic problems and integrals are of a whole motion; state them as `Phases`"
         )
+    if np.isfinite(problem.rates).any():
+        raise UnsupportedError(
+            "through: limits of the rates of controls do not hold where controls may jump, at waypoints; make the control a "
+            "state, and its rate the control"
+        )
     if _tells_time(problem):
         raise UnsupportedError(
             "through: rates, running costs, path or conditions depend on the time, which begins anew in every phase; make "
