@@ -63,7 +63,7 @@ def control_norm_of_an_oscillator(systems: SystemsProgram) -> Items:
     tags=("control",),
 )
 def control_margins_of_three_poles(systems: SystemsProgram) -> Items:
-    """k / (s (s + 1)^2): the gain margin is 2 / k; for k = 1/2 the phase margin follows from a cubic."""
+    """Loops k / (s (s + 1)^2): the gain margin is 2 / k; for k = 1/2 the phase margin follows from a cubic."""
     program = systems.load()
     for k in (0.1, 0.5, 1.0):
         gain, phase = program.crossover_margins(tf([k], [1, 2, 1, 0]))

@@ -147,7 +147,7 @@ def car_axis() -> Items:
     source="""Klingel, Ueber den Lauf der Eisenbahnwagen auf gerader Bahn, Organ fuer die Fortschritte des Eisenbahnwesens 38
     (1883): wavelength 2 pi sqrt(r a / cone) of a wheelset that rolls freely""",
     kind="closed form",
-    tags=("loops", "simulation", "contact"),
+    tags=("loops", "simulation"),
     parameters={"radius": 0.45, "half_gauge": 0.75, "cone": 0.05, "rail": 0.3, "speed": 4.0},
 )
 def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float, speed: float) -> Items:
