@@ -123,6 +123,8 @@ def test_a_rim_deploys_and_locks():
     [
         (lambda b: sc.rest_to_rest([0, 1], [1.0]), "2 times .* and 1 values"),
         (lambda b: sc.rest_to_rest([1, 1], [0.0, 1.0]), "times ascending"),
+        (lambda b: sc.rest_to_rest([0, 1], [0.0, np.inf]), "expected finite numbers, one or more"),
+        (lambda b: sc.rest_to_rest([], []), "expected finite numbers, one or more"),
         (
             lambda b: sc.transporter(b, "car", "hub", at=(0, 0, 0), along=(0, 0, 0), length=1, mass=1),
             "transporter 'car': axis is",

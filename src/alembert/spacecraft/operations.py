@@ -36,6 +36,10 @@ def rest_to_rest(times: Sequence[float] | Array, values: Any) -> ca.Function:
     """
     when = np.atleast_1d(np.asarray(times, dtype=float))
     where = np.asarray(values, dtype=float)
+    if not (when.size and where.size and np.isfinite(when).all() and np.isfinite(where).all()):
+        raise ArgumentError(
+            f"rest_to_rest: times are {when.tolist()} and values {where.tolist()}, expected finite numbers, one or more"
+        )
     where = where.reshape(len(where), -1) if where.ndim else where.reshape(1, 1)
     if when.ndim != 1 or len(when) != len(where) or np.any(np.diff(when) <= 0):
         raise ArgumentError(
