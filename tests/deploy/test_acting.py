@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert import ArgumentError, UnsupportedError, control
+from alembert import ArgumentError, FileError, UnsupportedError, control
 from alembert.constraints import rank
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given, acting
@@ -256,6 +256,15 @@ def test_what_is_refused(masses, tmp_path):
         al.deploy.c_source(masses, tmp_path, controller=control.StateSpace([[-1.0]], [[1.0]], [[1.0]]))
     with pytest.raises(ArgumentError, match="the reference 'q:a' is 'high', expected a number, a formula"):
         al.deploy.c_source(masses, tmp_path, controller=DynamicController(lag(), references={"q:a": "high"}))
+    with pytest.raises(ArgumentError, match="c_source: inputs has 'a' twice, expected each once"):
+        al.deploy.c_source(masses, tmp_path, inputs=["a", "b", "a"])
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(FileError, match="taken: cannot be made: "):
+        al.deploy.c_source(masses, tmp_path / "taken")
+    with pytest.raises(FileError, match=r"m\.fmu: cannot be written: there is no folder "):
+        al.deploy.fmu(masses, tmp_path / "nowhere" / "m.fmu")
+    with pytest.raises(ArgumentError, match="'1st' is not a name in C"):
+        al.deploy.c_controller(masses, lag(0.01), tmp_path, name="1st")
     with pytest.raises(ArgumentError, match="nothing moves"):
         al.deploy.c_source(al.ModelBuilder("empty").build(), tmp_path)
     with pytest.raises(UnsupportedError, match="too many for straight code"):

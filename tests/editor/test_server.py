@@ -92,6 +92,8 @@ def test_an_action_is_answered_with_the_new_state(editor):
 
 def test_a_port_is_taken_once(editor):
     port = urlsplit(editor.url).port
+    with pytest.raises(ArgumentError, match="build: port is 70000, expected a whole number, 0 to 65535"):
+        Editor(ModelDocument.open(None), port=70000, open_browser=False)
     with pytest.raises(ArgumentError, match=f"build: port {port} cannot be used: "):
         Editor(ModelDocument.open(None), port=port, open_browser=False)
     with Editor(ModelDocument.open(None), open_browser=False) as other:

@@ -263,6 +263,9 @@ def _driven(function: str, model: Model, inputs: Sequence[str] | None) -> list[i
         if name not in places:
             raise ArgumentError(unknown(f"{function}: inputs: no joint", name, places))
         chosen += range(places[name].start, places[name].stop)
+    for k in chosen:
+        if chosen.count(k) > 1:
+            raise ArgumentError(f"{function}: inputs has {model.speed_names[k]!r} twice, expected each once")
     return [k for k in chosen if model.speed_names[k] in allowed]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.deploy.source import CSource
+from alembert.deploy.source import CSource, made_folder
 from alembert.engine.c_export import c_function, export_c
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -59,7 +59,7 @@ def c_controller(
     made = [k for k in range(f.n_out()) if f.numel_out(k)]
     found = f.call(symbols)
     whole = ca.Function(
-        name,
+        "controller",
         [symbols[k] for k in kept],
         [found[k] for k in made],
         [f.name_in(k) for k in kept],
@@ -78,6 +78,7 @@ def c_controller(
     sample = {"t": np.zeros(1), "y": rng.uniform(-1, 1, len(alone.measured)), "x": given.initial()}
     sample["r"] = np.array(list(alone.set_points.values()))
     names = [f.name_in(k) for k in kept]
+    made_folder(Path(directory))
     files = export_c(
         whole,
         name,

@@ -25,7 +25,7 @@ from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.c_export import c_number
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 
 RUNTIME = Path(__file__).parent / "assets" / "fmi.c"
@@ -125,6 +125,8 @@ def fmu(
     target = Path(path)
     if target.suffix != ".fmu":
         raise ArgumentError(f"fmu: {target} should end in .fmu")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: cannot be written: there is no folder {target.parent}")
     identifier = name or re.sub(r"\W", "_", model.name, flags=re.ASCII)
     identifier = identifier if identifier[:1].isalpha() else f"model_{identifier}"
     given = Given(controller, inputs, drives, sensors, forces)

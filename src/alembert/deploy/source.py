@@ -16,7 +16,7 @@ from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.c_export import c_number
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 
 STATES = 5
@@ -65,6 +65,14 @@ class CSource:
             return compiler.loaded_size(target)
 
 
+def made_folder(folder: Path) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+
+
 def c_source(
     model: Model,
     directory: str | os.PathLike[str],
@@ -93,7 +101,7 @@ def c_source(
     given = Given(controller, inputs, drives, sensors, forces)
     program = c_program("c_source", model, name, given, integrator=integrator, frames=frames, q0=q0, v0=v0)
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     texts = {
         f"{name}.h": _header(program),
         f"{name}.c": f'/* Written by Alembert. */\n#include "{name}.h"\n\n{program.text}\n{start_text(program)}',
