@@ -120,6 +120,10 @@ def test_wide_integers_exponents_and_words(tmp_path):
     np.testing.assert_array_equal(read_output4(path)["B"].toarray(), [[0, 0.5], [0, 8]])
 
 
+def _with(content, place, byte):
+    return content[:place] + bytes([byte]) + content[place + 1 :]
+
+
 def test_what_is_damaged_is_refused(tmp_path):
     path = tmp_path / "a.op4"
     for content, message in (
@@ -132,11 +136,15 @@ def test_what_is_damaged_is_refused(tmp_path):
             DENSE.replace("       1       1       4", "       1       3       4").encode(),
             "A has 4 values from row 3 on in column 1",
         ),
+        ((DENSE + "\n" + DENSE).encode(), "there are two matrices A"),
+        (DENSE.replace(" 3.0000000000000000E+00", "                    NaN").encode(), "no finite numbers"),
+        (_with(SAMPLES["dense <"], 32, 99), "a record ends at byte"),
     ):
         path.write_bytes(content)
         with pytest.raises(al.FileError, match=message):
             read_output4(path)
-    path.write_text(DENSE.replace("       2       2A", "       2       4A"))
+    # of complex matrices twice as many values as rows
+    path.write_text(DENSE.replace("       3       4       2       2A", "       3       2       2       4A"))
     with pytest.raises(al.UnsupportedError, match="matrix A is complex; real matrices are read"):
         read_output4(path)
     with pytest.raises(al.FileError, match="No such file"):

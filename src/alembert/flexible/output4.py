@@ -52,12 +52,15 @@ def read_output4(path: Path) -> dict[str, sp.csr_array]:
         raise FileError(f"{path}: {error.strerror}") from None
     found: dict[str, sp.csr_array] = {}
     try:
-        for header, entries in _matrices(_Binary(content) if b"\0" in content[:8] else _Text(content)):
-            if header.kind not in (1, 2):
-                what = "complex" if header.kind in (3, 4) else f"of type {header.kind}"
-                raise UnsupportedError(f"{path}: matrix {header.name} is {what}; real matrices are read")
+        for header, entries in _matrices(
+            _Binary(content) if b"\0" in content[:8] else _Text(content), str(path)
+        ):
+            if header.name in found:
+                raise ValueError(f"there are two matrices {header.name}, expected one of each name")
             none = np.zeros(0, dtype=int)
             i, j, x = (np.concatenate(part) for part in zip((none, none, np.zeros(0)), *entries, strict=True))
+            if not np.isfinite(x).all():
+                raise ValueError(f"{header.name} has entries that are no finite numbers")
             found[header.name] = sp.csr_array((x, (i, j)), shape=(abs(header.rows), header.columns))
     except (ValueError, IndexError, struct.error, OverflowError) as error:
         raise FileError(f"{path}: not read as OUTPUT4: {error}") from None
@@ -77,7 +80,7 @@ class _Text:
         self.per_line, self.width = 5, 16
 
     def header(self) -> _Header | None:
-        line = next(self.lines, "").rstrip()
+        line = next((line for line in self.lines if line.strip()), "").rstrip()
         if not line:
             return None
         wide = line.endswith("|I16")
@@ -132,7 +135,7 @@ class _Binary:
     """Records of Fortran: a length of four bytes, the content, the length again."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+        self.content, self.at, self.end = content, 0, 0
         self.order = next((o for o in "<>" if struct.unpack(o + "i", content[:4])[0] in (24, 48)), "")
         if not self.order:
             raise ValueError("it begins neither as text nor with a record of 24 or 48 bytes")
@@ -141,7 +144,7 @@ class _Binary:
     def header(self) -> _Header | None:
         if self.at >= len(self.content):
             return None
-        self._take(4)
+        self._begin()
         columns, rows, _, kind = self.integers(4)
         name = self._take(2 * self.size).decode("latin-1").strip().upper()
         self.finish()
@@ -151,7 +154,7 @@ class _Binary:
         return 1 if kind % 2 or self.size == 8 else 2
 
     def record(self) -> tuple[int, int, int]:
-        self._take(4)
+        self._begin()
         column, row, count = self.integers(3)
         return column, row, count
 
@@ -167,9 +170,15 @@ class _Binary:
         return np.frombuffer(self._take(count * size), dtype=f"{self.order}f{size}").astype(float)
 
     def skip(self, count: int) -> None:
-        self._take(count * self.size)
+        self.at = self.end
+
+    def _begin(self) -> None:
+        (length,) = struct.unpack(self.order + "i", self._take(4))
+        self.end = self.at + length
 
     def finish(self) -> None:
+        if self.at != self.end:
+            raise ValueError(f"a record ends at byte {self.end}, what it holds at {self.at}")
         self._take(4)
 
     def _take(self, count: int) -> bytes:
@@ -180,8 +189,11 @@ class _Binary:
         return part
 
 
-def _matrices(read: _Text | _Binary) -> Iterator[Matrix]:
+def _matrices(read: _Text | _Binary, path: str) -> Iterator[Matrix]:
     while (header := read.header()) is not None:
+        if header.kind not in (1, 2):
+            what = "complex" if header.kind in (3, 4) else f"of type {header.kind}"
+            raise UnsupportedError(f"{path}: matrix {header.name} is {what}; real matrices are read")
         entries: list[tuple[Array, Array, Array]] = []
         words = read.words(header.kind)
         while True:
