@@ -106,7 +106,7 @@ def test_a_table_in_a_rate():
     assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
-def test_least_time_of_an_oscillator_from_far_away():
+def test_least_time_of_an_oscillator_from_far_away(monkeypatch):
     """x'' = -x + u, |u| <= 1 from (3, 0): arcs about +-1, the middle one of half a turn. The straight guess leads to a
     motion that is too short, from where no step leads on."""
 
@@ -120,7 +120,15 @@ def test_least_time_of_an_oscillator_from_far_away():
     exact = np.pi + float(np.sum(fsolve(arrived, [0.5, 1.0])))
     swing = System(["x", "v"], ["u"], lambda s: [s.v, -s.x + s.u])
     ends = {"start": {"x": 3.0, "v": 0.0}, "end": {"x": 0, "v": 0}}
-    solution = Problem(swing, (0.1, 20.0), **ends, limits={"u": 1.0}, cost=duration()).solve(50)
+    problem = Problem(swing, (0.1, 20.0), **ends, limits={"u": 1.0}, cost=duration())
+    limits = []
+    plain = Problem.solve
+    monkeypatch.setattr(
+        Problem, "solve", lambda self, *a, **k: limits.append(k["time_limit"]) or plain(self, *a, **k)
+    )
+    solution = plain(problem, 50, time_limit=300.0)
+    assert limits
+    assert max(limits) < 300.0  # what the first attempt left
     assert solution.success
     assert "begun from the least effort in" in solution.message
     assert solution.cost == pytest.approx(exact, rel=1e-3)  # two switches within intervals of 2 % of the time

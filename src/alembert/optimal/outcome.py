@@ -162,6 +162,11 @@ class Deadline:
     def is_over(self) -> bool:
         return time.perf_counter() > self._end
 
+    @property
+    def left(self) -> float:
+        """Seconds, above zero."""
+        return max(self._end - time.perf_counter(), 1e-6)
+
     def __call__(self, iteration: Iteration) -> None:
         if self._report is not None:
             self._report(iteration)

@@ -324,6 +324,8 @@ class Transcribed:
                 break
             given = problem.replace(duration=span, cost=effort())
             own: dict[str, Any] = {"transcription": self.name, "nodes": stages.nodes, "iterations": left}
+            if isinstance(attempt.report, Deadline):
+                own["time_limit"] = attempt.report.left
             there = given.solve(stages.count, **own, progress=False)
             done += there.history
             left = attempt.iterations - len(done)
