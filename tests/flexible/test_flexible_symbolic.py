@@ -73,6 +73,8 @@ def test_messages(model, state):
         regressor(model, *state, of=["EJ"])
     with pytest.raises(al.ArgumentError, match="of names no parameters"):
         regressor(model, *state, of=[])
+    with pytest.raises(al.ArgumentError, match="of names the parameter 'EI' more than once"):
+        regressor(model, *state, of=["EI", "EI"])
     with pytest.raises(al.ArgumentError, match="include='viscous' adds columns to those of bodies"):
         regressor(model, *state, of=["EI"], include="viscous")
     with pytest.raises(al.UnsupportedError, match="take named parameters of the model"):

@@ -46,6 +46,9 @@ def compile_named(model: Model, names: tuple[str, ...]) -> NamedRegressor:
     for name in names:
         if name not in known:
             raise ArgumentError(unknown("regressor: no parameter", name, known))
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"regressor: of names the parameter {name!r} more than once")
     if not names:
         raise ArgumentError("regressor: of names no parameters; expected some of the model's")
     tree = Tree.of(model)
