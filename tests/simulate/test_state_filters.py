@@ -235,6 +235,8 @@ def test_refusals():
         StateFilter(CART, [encoders()[0], encoders(0.01)[1]], process=1.0)
     with pytest.raises(ArgumentError, match=r"the offsets of the sensors are 'slide' 0 s, 'hinge' 0.01 s"):
         StateFilter(CART, [encoders()[0], encoders(offset=0.01)[1]], process=1.0)
+    with pytest.raises(ArgumentError, match=r"sensors has 'slide' more than once"):
+        StateFilter(CART, [encoders()[0], *encoders()], process=1.0)
     with pytest.raises(ArgumentError, match=r"sensors has 'slide', expected Measured"):
         StateFilter(CART, ["slide"], process=1.0)
     with pytest.raises(ArgumentError, match=r"'slide' has no noise; give Measured\(noise=...\)"):
@@ -256,6 +258,8 @@ def test_refusals():
         found.start(deviations=0.1, mass=2.0)
     with pytest.raises(ArgumentError, match=r"correct: no sensor 'gyro'"):
         found.correct(start, {"gyro": 1.0})
+    with pytest.raises(ArgumentError, match=r"sensor 'slide' reads shape \(2,\), expected \(1,\)"):
+        found.correct(start, {"slide": [1.0, 2.0]})
     with pytest.raises(ArgumentError, match=r"law is 3, expected a function"):
         found.controller(start, 3)
     with (

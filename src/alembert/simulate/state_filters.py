@@ -121,10 +121,12 @@ class StateFilter:
                 raise ArgumentError(
                     unknown("StateFilter: estimate: no parameter", str(name), self.model.parameter_values)
                 )
+        _once("estimate", self.estimated)
         self._drift = self._walks(drift or {})
         self._system = Simulation(self.model, inputs, ())
         listed = (sensors,) if isinstance(sensors, Measured) else tuple(sensors)
         self.instruments = tuple(self._instrument(given) for given in listed)
+        _once("sensors", [x.name for x in self.instruments])
         periods = sorted({x.given.period for x in self.instruments})
         if len(periods) != 1:
             told = ", ".join(f"{x.name!r} {x.given.period:g} s" for x in self.instruments) or "none"
@@ -286,7 +288,15 @@ class StateFilter:
         def told(d: Array) -> Array:
             return self._apart(there, about, self._told(there, self._moved(estimate, d), tau, t))
 
-        innovation = self._apart(there, about, [np.asarray(readings[x.name], dtype=float) for x in there])
+        read = [np.asarray(readings[x.name], dtype=float) for x in there]
+        for one, given, expected in zip(there, read, about, strict=True):
+            if given.size != np.size(expected):
+                raise ArgumentError(
+                    f"correct: sensor {one.name!r} reads shape {given.shape}, expected {np.shape(expected)}"
+                )
+        innovation = self._apart(
+            there, about, [x.reshape(np.shape(y)) for x, y in zip(read, about, strict=True)]
+        )
         columns, _ = self._spread(estimate.S, told, self._sizes(estimate))
         if self.kind == "extended":
             X, Y = estimate.S, self._slopes(columns, lambda y: y)
@@ -464,6 +474,13 @@ class StateFilter:
         a, b = (np.array(np.broadcast_to(model.neutral(), (*z.shape[:-1], model.nq))) for z in (x, y))
         a[..., model.q_slice(joint)], b[..., model.q_slice(joint)] = x, y
         return np.asarray(model.difference(a, b)[..., model.v_slice(joint)])
+
+
+def _once(what: str, names: Sequence[str]) -> None:
+    """What is there twice would count twice."""
+    for name in names:
+        if list(names).count(name) > 1:
+            raise ArgumentError(f"StateFilter: {what} has {name!r} more than once")
 
 
 def _pose_error(x: Array, y: Array) -> Array:
