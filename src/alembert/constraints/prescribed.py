@@ -24,7 +24,7 @@ constraints; efforts and reactions together are the smallest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,7 +209,13 @@ def _hybrid_at(system: ConstraintSystem, s: States, dofs: Array, closed: float) 
     """By orthogonal factors of the rows of constraints and prescribed speeds together."""
     model, (v, tau, a_given) = system.model, s.vectors
     rest = tau - system.bias(s, v)
-    t = system.closed_terms(s, v, closed)
+    t = system.terms(s, v)
+    checked = t
+    if closed > CLOSED:
+        # iterates of a stage have the driven speeds of its time and the others of before; from rest that is all of them
+        opened = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
+        checked = replace(t, slack=opened)
+    system.check_closed(s, checked, v, closed)
     if len(s):
         system.prepare(s, closed)
     S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
