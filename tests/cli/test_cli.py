@@ -234,3 +234,18 @@ def test_a_value_that_is_no_number_says_so():
         "--position pivot: is 'abc', expected a number or a formula of numbers such as -pi/2: 'abc' is no number"
         in refused.stderr
     )
+
+
+def test_the_command_line_starts_without_what_computes():
+    """Each command imports what it needs: `alembert --help` in half a second."""
+    heavy = (
+        "alembert.simulate",
+        "alembert.control",
+        "alembert.linear",
+        "alembert.optimal",
+        "scipy.optimize",
+        "matplotlib",
+    )
+    text = f"import sys, alembert.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

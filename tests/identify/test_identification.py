@@ -298,9 +298,7 @@ def test_printing_and_plots(tmp_path):
 
 def test_plots_need_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        UnsupportedError, match=r"matplotlib is not installed; pip install 'alembert\[view\]'"
-    ):
+    with pytest.raises(UnsupportedError, match=r"matplotlib is not installed; pip install matplotlib"):
         noisy().plot()
 
 

@@ -149,9 +149,7 @@ def test_messages(run, tmp_path, monkeypatch):
     with pytest.raises(ArgumentError, match="the model has no modes"):
         fixed.plot("modes")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        UnsupportedError, match=r'plot: matplotlib is not installed; pip install "alembert\[view\]"'
-    ):
+    with pytest.raises(UnsupportedError, match=r"plot: matplotlib is not installed; pip install matplotlib"):
         run.plot()
 
 

@@ -1,4 +1,4 @@
-"""Figures of systems, with matplotlib (the extra `view`): Bode, gains, Nyquist, Nichols, steps, poles and root loci."""
+"""Figures of systems, with matplotlib: Bode, gains, Nyquist, Nichols, steps, poles and root loci."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of an identification, with matplotlib (the extra `view`)."""
+"""Figures of an identification, with matplotlib."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def figures(result: Identification, folder: str | Path | None) -> dict[str, Figu
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsupportedError("plot: matplotlib is not installed; pip install 'alembert[view]'") from None
+        raise UnsupportedError("plot: matplotlib is not installed; pip install matplotlib") from None
     made = {
         "efforts": _efforts(result, Figure),
         "residuals": _residuals(result, Figure),

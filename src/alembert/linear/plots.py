@@ -1,4 +1,4 @@
-"""Figures of linear models: Bode diagrams, poles, root loci and mode shapes, with matplotlib (the extra `view`)."""
+"""Figures of linear models: Bode diagrams, poles, root loci and mode shapes, with matplotlib."""
 
 from __future__ import annotations
 

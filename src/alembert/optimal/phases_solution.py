@@ -216,13 +216,13 @@ class PhasesSolution:
         return found
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls of all phases over time (needs the extra `view`)."""
+        """States and controls of all phases over time."""
         from alembert.optimal.report import plot_phases
 
         return plot_phases(self, path)
 
     def plot_convergence(self, path: str | Path | None = None) -> Figure:
-        """Cost, residuals and slope over the iterations, and the meshes of every phase (needs the extra `view`)."""
+        """Cost, residuals and slope over the iterations, and the meshes of every phase."""
         from alembert.optimal.report import convergence
 
         return convergence(self, path)

@@ -143,7 +143,7 @@ def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:
 
 
 def plot(solution: Solution, path: str | Path | None = None) -> Figure:
-    """States and controls over time, with limits (needs the extra `view`)."""
+    """States and controls over time, with limits."""
     shown = panels(solution)
     figure = new_figure("solution.plot", 7, 0.6 + 2.0 * len(shown))
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
@@ -167,7 +167,7 @@ def plot(solution: Solution, path: str | Path | None = None) -> Figure:
 
 def convergence(solution: Solution | PhasesSolution, path: str | Path | None = None) -> Figure:
     """Cost, infeasibility and slope of the Lagrangian over the iterations; where meshes were refined, their intervals and
-    what was estimated of their errors (needs the extra `view`)."""
+    what was estimated of their errors."""
     rounds = _rounds(solution)
     figure = new_figure("solution.plot_convergence", 7, 6.0 if rounds else 3.6)
     above, below, *more = figure.subplots(3 if rounds else 2, 1)

@@ -460,13 +460,13 @@ class Solution:
         return ranges(self)
 
     def plot_convergence(self, path: str | Path | None = None) -> Figure:
-        """Cost, residuals and slope over the iterations, and meshes that were refined (needs the extra `view`)."""
+        """Cost, residuals and slope over the iterations, and meshes that were refined."""
         from alembert.optimal.report import convergence
 
         return convergence(self, path)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls over time, with limits that are near (needs the extra `view`)."""
+        """States and controls over time, with limits that are near."""
         from alembert.optimal.report import plot
 
         return plot(self, path)

@@ -1,4 +1,4 @@
-"""Figures with matplotlib (the extra `view`): lines that are told apart by dashes and markers as well as by colour."""
+"""Figures with matplotlib: lines that are told apart by dashes and markers as well as by colour."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def new_figure(function: str, width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsupportedError(
-            f'{function}: matplotlib is not installed; pip install "alembert[view]"'
-        ) from None
+        raise UnsupportedError(f"{function}: matplotlib is not installed; pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

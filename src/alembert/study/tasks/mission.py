@@ -13,14 +13,13 @@ step = 0.1
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, StrictStr
 
 from alembert.model import Model
 from alembert.model.io.schema import Vector
-from alembert.simulate import EventRecord
 from alembert.study import figures
 from alembert.study.mission.tables import (
     ArmEntry,
@@ -37,6 +36,9 @@ from alembert.study.mission.tables import (
 )
 from alembert.study.parts import Grid
 from alembert.study.task import OptionError, OutputFile, Positive, Setting, Task, TaskResult
+
+if TYPE_CHECKING:
+    from alembert.simulate import EventRecord
 
 PLOT = (".png", ".svg", ".pdf")
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from alembert.linear import quantities
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.model.printing import unknown
@@ -202,6 +201,8 @@ def _save(solution: Any, path: Path) -> None:
     if path.suffix == ".nc":
         netcdf.write(solution.to_xarray(), path)
         return
+    from alembert.linear import quantities
+
     model = solution.model
     efforts = _efforts(solution)
     places = list(model.space.coordinate_units)
