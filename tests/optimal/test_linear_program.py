@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
 from alembert.errors import UnsupportedError
 from alembert.optimal import Phases, Problem, System, running, terminal
@@ -47,7 +48,7 @@ def test_bounds_of_states_have_their_sign():
     assert 1e-3 * found[0].multipliers["v"].sum() == pytest.approx(gain, rel=1e-6)
 
 
-def test_what_highs_does_not_take():
+def test_what_highs_does_not_take(monkeypatch):
     for problem, said in (
         (furthest().replace(cost=running(lambda s: s.u**2)), "the running cost is not linear"),
         (furthest().replace(duration=(1.0, 2.0)), "a free duration multiplies the rates"),
@@ -61,6 +62,13 @@ def test_what_highs_does_not_take():
     ):
         with pytest.raises(UnsupportedError, match=said):
             problem.solve(4, transcription="rk4", solver="highs")
+    given = []
+    ended = OptimizeResult(status=1, x=None, nit=0, message="time limit reached")
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, options, **__: given.append(options) or ended)
+    late = furthest().solve(4, transcription="rk4", solver="highs", time_limit=1e-9)
+    monkeypatch.undo()
+    assert given[0]["time_limit"] < 1e-3
+    assert (late.status, late.success) == ("time", False)
     impossible = furthest().replace(end={"x": 9.0}).solve(4, transcription="rk4", solver="highs")
     assert impossible.status == "infeasible"
     assert "no feasible point" in impossible.message

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from alembert.errors import UnsupportedError
 from alembert.optimal.forms import staged
 from alembert.optimal.nlp import iterate
-from alembert.optimal.outcome import Attempt, Iteration, Outcome
+from alembert.optimal.outcome import Attempt, Deadline, Iteration, Outcome
 from alembert.optimal.scaling import Units
 from alembert.optimal.stages import Stages
 
@@ -55,7 +55,10 @@ def solve_linear(attempt: Attempt) -> Outcome:
     above, below = np.isfinite(program.upper) & ~equal, np.isfinite(program.lower) & ~equal
     limits = sp.vstack([A[above], -A[below]])
     rooms = np.concatenate([(program.upper - g0)[above], (g0 - program.lower)[below]])
-    own = {"maxiter": max(1, attempt.iterations)} if attempt.iterations < 500 else {}
+    own: dict[str, float] = {"maxiter": max(1, attempt.iterations)} if attempt.iterations < 500 else {}
+    deadline = attempt.report if isinstance(attempt.report, Deadline) else None
+    if deadline is not None:
+        own["time_limit"] = deadline.left
     found = so.linprog(
         slope,
         *(limits if limits.shape[0] else None, rooms if len(rooms) else None),
@@ -75,6 +78,8 @@ def solve_linear(attempt: Attempt) -> Outcome:
     status, message = (
         ("solved", "solved") if found.status == 0 else ENDED.get(found.status, ("failed", found.message))
     )
+    if deadline is not None and status == "iterations" and deadline.is_over:
+        status = "interrupted"
     seconds = time.perf_counter() - built
     off = float(np.max(np.maximum(program.lower - g, g - program.upper), initial=0.0))
     left = float(np.abs(program.slope(w, 1.0, y)).max(initial=0.0))
