@@ -264,11 +264,19 @@ def test_links_and_conditions_that_are_refused():
         ({"across": 3}, "across is 3, expected"),
         ({"cost": 3}, "cost is 3, expected a function"),
         ({"across": {"c": (lambda s: s["up"].duration, 0, 1)}}, "there is no phase 'up'"),
+        ({"across": {"c": (lambda s: s["a"].duration, 2, 1)}}, "across 'c': 2 is above 1"),
+        (
+            {"across": {"c": (lambda s: s["a"].end.controls[0], 0, 1)}},
+            "'c' depends on controls, which have no",
+        ),
+        ({"cost": lambda s: s["a"].end.controls[0] ** 2}, "the cost across phases depends on controls"),
     ):
         with pytest.raises(ArgumentError, match=message):
             Phases(pair, **given)
     with pytest.raises(ArgumentError, match="'v' has 2 entries, expected 1"):
         Phases(pair, links={"b": {"v": lambda s: [s.v[0], 0]}}).solve(4)
+    with pytest.raises(ArgumentError, match="a link of 'b' depends on controls"):
+        Phases(pair, links={"b": {"v slide": lambda s: s.controls[0]}}).solve(4)
     with pytest.raises(ArgumentError, match="'v slide': there is no quantity 'speed_of_light'"):
         Phases(pair, links={"b": {"v slide": lambda s: s.speed_of_light}}).solve(4)
     for given, message in (

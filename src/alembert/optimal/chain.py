@@ -21,6 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.errors import ArgumentError
 from alembert.optimal.accelerations import Expansion, Functions
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.links import Linkage
@@ -122,14 +123,9 @@ def split(own: Stages, x: ca.SX, s: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.S
     return x[: own.plant.chart.point], T, p
 
 
-def moment_at_end(own: Stages, x: ca.SX, s: ca.SX, p: ca.SX) -> Moment:
+def moment_at_end(own: Stages, x: ca.SX, u: ca.SX, s: ca.SX, p: ca.SX) -> Moment:
     point, T, p = split(own, x, s, p)
-    return moment_of(own.problem, own.plant, T, point, ca.SX.zeros(len(own.plant.controls)), p, T)
-
-
-def moment_at_start(own: Stages, x: ca.SX, s: ca.SX, p: ca.SX) -> Moment:
-    point, T, p = split(own, x, s, p)
-    return moment_of(own.problem, own.plant, ca.SX(0), point, ca.SX.zeros(len(own.plant.controls)), p, T)
+    return moment_of(own.problem, own.plant, T, point, u, p, T)
 
 
 def join(
@@ -350,7 +346,12 @@ class _Between:
         s_1, s_2 = ca.vertcat(1, 0, s[1]), ca.vertcat(0, 0, s[2])
         own, carried = x[: one.chart.point], sizes.carried_of(one, x)
         cost, equations, bounded = one.end(own, s_1, p_1)
-        begins = self._start(moment_at_end(one, own, s_1, p_1), carried, u, p_2)
+        last = ca.SX.sym("last", len(one.plant.controls))
+        begins = self._start(moment_at_end(one, own, last, s_1, p_1), carried, u, p_2)
+        if ca.depends_on(begins, last):
+            raise ArgumentError(
+                f"Phases: a link of {names[1]!r} depends on controls, which have no value at the end of {names[0]!r}"
+            )
         kept = list(ca.vertsplit(carried)) if self.carried else []
         for k, item in enumerate(self.carried):
             if item.phase == self.number and item.at_end:

@@ -220,7 +220,11 @@ class _Together:
         self._names, self._problems = list(phases), list(phases.values())
         self.rows = [path_row(name, given, "across") for name, given in across.items()]
         self.rows += _returning(cycle, self._names[0], self._names[-1]) if cycle is not None else []
+        for row in self.rows:
+            if row.lower > row.upper:
+                raise ArgumentError(f"Phases: across {row.name!r}: {row.lower:g} is above {row.upper:g}")
         self._symbols: list[dict[str, ca.SX]] = []
+        controls = []
         views: dict[str, PhaseEnds] = {}
         for name, problem in phases.items():
             plant = problem.plant
@@ -229,7 +233,8 @@ class _Together:
             found, p = ca.SX.sym("design", len(problem.design)), ca.SX(problem.parameters)
             for k, place in enumerate(problem.design):
                 p[place] = found[k]
-            u = ca.SX.zeros(len(plant.controls))
+            u = ca.SX.sym("u", len(plant.controls))
+            controls.append(u)
             moments = (problem.moment(ca.SX(0), a, u, p, T), problem.moment(T, b, u, p, T))
             views[name] = PhaseEnds(*moments, T)
             own = {"start": a, "end": b, "design": found}
@@ -237,6 +242,11 @@ class _Together:
         seen = _Views(views)
         values = [row.value(seen) for row in self.rows]  # type: ignore[arg-type]
         whole = ca.vertcat(ca.SX(0, 1), *values, *([ca.SX(cost(seen))] if cost is not None else []))
+        for k, name in enumerate([*(repr(row.name) for row in self.rows), "the cost across phases"]):
+            if k < whole.numel() and ca.depends_on(whole[k], ca.vertcat(*controls)):
+                raise ArgumentError(
+                    f"Phases: {name} depends on controls, which have no value at the ends of a phase"
+                )
         self._has_cost = cost is not None
         flat = [
             entry for own in self._symbols for v in own.values() for entry in ca.vertsplit(v) if v.numel()
