@@ -312,6 +312,16 @@ def test_a_point_at_rest_stops_the_run():
             r"'tip' is not at 'bus' at t = 0.1 s.*Attach\(...\) holds them",
         ),
         (at(0.1, Attach("bus", "nowhere")), ArgumentError, "no frame 'nowhere'"),
+        (
+            at(0.1, Attach("bus", "tip", joint="spherical")),
+            ArgumentError,
+            "Attach: joint is 'spherical', expected a joint type, as al.Spherical",
+        ),
+        (
+            [at(0.1, Attach("bus", "tip", joint=al.Revolute(axis))) for axis in ((1, 0, 0), (0, 1, 0))],
+            ArgumentError,
+            "events join 'tip' to 'bus' by .* and by .*, expected one of this kind",
+        ),
         (JointStops(), ArgumentError, "no joint of the model 'arm' has position limits"),
         (PlaneImpact("world"), ArgumentError, "PlaneImpact: frame 'world' does not move"),
         ("stop", ArgumentError, "events has 'stop', expected Event"),

@@ -21,7 +21,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import Expression
-from alembert.joints import Fixed, JointType
+from alembert.joints import Fixed, JointType, Pair
 from alembert.model import WORLD, Coupling, Frame, LoopJoint, Model, Placement
 from alembert.model.printing import unknown
 from alembert.spatial import quaternion
@@ -166,19 +166,34 @@ SWITCHES = (Lock, Attach, Dock, Release)
 
 def extended(model: Model, actions: Sequence[Any], stops: Sequence[str]) -> Model:
     """The model with all constraints that the actions may bring about; `stops` are joints that may rest at a limit."""
-    added: set[str] = set()
+    added: dict[str, Any] = {}
     for action in actions:
+        if isinstance(action, Attach | Dock):
+            _check_joint(action, added)
         if isinstance(action, Lock | Attach | Dock) and action.name not in added:
-            added.add(action.name)
+            added[action.name] = action.joint
             model = action.extend(model)
     for joint in stops:
         if stop_name(joint) not in added:
-            added.add(stop_name(joint))
+            added[stop_name(joint)] = joint
             model = with_offset(model, stop_name(joint), joint)
     for action in actions:
         if isinstance(action, Release):
             action.constraint(model)
     return model
+
+
+def _check_joint(action: Attach | Dock, added: Mapping[str, Any]) -> None:
+    """Refuse what is no joint, and two that differ under one name."""
+    if not isinstance(action.joint, Pair):
+        raise ArgumentError(
+            f"simulate: {type(action).__name__}: joint is {action.joint!r}, expected a joint type, as al.Spherical()"
+        )
+    if added.get(action.name, action.joint) != action.joint:
+        raise ArgumentError(
+            f"simulate: events join {action.frame_b!r} to {action.frame_a!r} by {added[action.name]!r} and by "
+            f"{action.joint!r}, expected one of this kind; give one of them a frame of its own"
+        )
 
 
 def stop_name(joint: str) -> str:
