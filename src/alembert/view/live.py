@@ -36,7 +36,8 @@ class Viewer:
             import viser
         except ImportError:
             raise UnsupportedError(
-                'view: viser is not installed; pip install "alembert[view]". Without it, write_html (or alembert view FILE --html page.html) makes a page, and '
+                'view: viser is not installed; pip install "alembert[view]". Without it, write_html (alembert view FILE '
+                "--html page.html) makes a page, and "
                 "view(..., inline=True) shows one in a notebook"
             ) from None
         self.model = shown.model
