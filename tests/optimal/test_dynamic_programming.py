@@ -97,6 +97,13 @@ def test_bounds_are_kept_and_cost_something():
         ({"grid": {k: np.linspace(0, 1, 200) for k in "abc"}}, ArgumentError, "8000000 points"),
         ({"controls": {}}, ArgumentError, "expected pairs"),
         ({"controls": {"u": (1, 0)}}, ArgumentError, "expected pairs"),
+        ({"controls": {"u": ("a", 1)}}, ArgumentError, "expected pairs"),
+        ({"final": lambda x: [1, 2]}, ArgumentError, "final does not return one numbers"),
+        (
+            {"jumps": [JumpNoise(1.0, lambda t, x: [50.0])]},
+            ArgumentError,
+            "a jump is 50 long, the grid 6 wide",
+        ),
         ({"weight": -1.0}, ArgumentError, "positive definite"),
         ({"duration": -1.0}, ArgumentError, "expected seconds"),
         ({"records": 1}, ArgumentError, "expected 2 or more"),
@@ -118,6 +125,8 @@ def test_what_is_refused(given, error, said):
 
 
 def test_points_outside_are_refused():
+    with pytest.raises(ArgumentError, match=r"rate is -1.0, expected jumps per second"):
+        JumpNoise(-1.0, lambda t, x: [0.1])
     found = dynamic_programming(**LINE)
     for x, t, said in (
         ([9.0], 0.0, "x leaves the grid"),

@@ -50,6 +50,10 @@ class JumpNoise:
     rate: float
     jump: Field
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.rate, int | float) and 0 <= self.rate < np.inf):
+            raise ArgumentError(f"JumpNoise: rate is {self.rate!r}, expected jumps per second, zero or more")
+
 
 class FeedbackOnGrid:
     """V and U on the grid at `times` (from 0 to the end): `values` (K, ...), `controls` (K, controls, ...).
@@ -129,7 +133,7 @@ def dynamic_programming(
         raise ArgumentError(f"dynamic_programming: records is {records!r}, expected 2 or more")
     x = list(np.meshgrid(*axes, indexing="ij"))
     terms = _Terms(axes, x, R, low, high, drift, effect, running, linear, noise, jumps)
-    V = np.zeros(x[0].shape) + (np.asarray(final(x), dtype=float) if final is not None else 0.0)
+    V = terms._fields("final", final(x) if final is not None else 0.0, ())
     if not np.isfinite(V).all():
         raise NumericalError("dynamic_programming: final is not finite on the grid")
     steps = terms.steps(V, float(duration), records)
@@ -243,6 +247,12 @@ class _Terms:
         H = self._fields("a jump", jump.jump(t, self.x), (len(self.axes),))
         key = H.tobytes()
         if number not in self._moved or self._moved[number][0] != key:
+            for axis, h in zip(self.axes, H, strict=True):
+                if not np.abs(h).max() <= axis[-1] - axis[0]:
+                    raise ArgumentError(
+                        f"dynamic_programming: a jump is {np.abs(h).max():g} long, the grid {axis[-1] - axis[0]:g} wide; "
+                        "nothing is known of V so far outside"
+                    )
             points = [(x + h).ravel() for x, h in zip(self.x, H, strict=True)]
             self._moved[number] = key, _parabolas(self.axes, points)
         return (self._moved[number][1] @ V.ravel()).reshape(V.shape)
@@ -331,7 +341,10 @@ def _controls(controls: Any, weight: Any) -> tuple[Array, Array, Array]:
         raise ArgumentError(
             f"dynamic_programming: controls is {controls!r}, expected pairs (lower, upper) by name"
         )
-    pairs = np.array(list(controls.values()), dtype=float).reshape(len(controls), -1)
+    try:
+        pairs = np.array(list(controls.values()), dtype=float).reshape(len(controls), -1)
+    except (TypeError, ValueError):
+        pairs = np.empty((len(controls), 0))
     if pairs.shape[1] != 2 or not np.all(pairs[:, 0] < pairs[:, 1]):
         raise ArgumentError(
             f"dynamic_programming: controls is {dict(controls)!r}, expected pairs (lower, upper) by name"
