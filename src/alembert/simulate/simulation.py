@@ -491,14 +491,15 @@ class Simulation:
         moving = terms.jacobian * ~self.prescribed  # drives hold the others
         found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
         if unique:
-            length = np.linalg.norm(moving, axis=-1) / rank.scales(moving, constraints.groups)
+            # of the whole rows: what drives hold already has no force of its own either
+            length = np.linalg.norm(terms.jacobian, axis=-1) / rank.scales(terms.jacobian, constraints.groups)
             left = np.where(found, 0.0, length)
             if np.max(left, initial=0.0) > rank.RANK:
                 row = int(np.argmax(np.max(left, axis=0)))
                 raise NumericalError(
                     f"simulate: forces read reactions, but the constraints are redundant ({constraints.owner_name(row)} "
-                    "follows from others), so that reactions are not unique; take a loop out, or close it by a pair with "
-                    "fewer rows (PointOnLine, Distance, Spherical)"
+                    "follows from others, or from prescribed motion), so that reactions are not unique; take a loop out, or "
+                    "close it by a pair with fewer rows (PointOnLine, Distance, Spherical)"
                 )
         rows = constraints.over_all(found.astype(float))
         return rows.reshape(*s.shape, rows.shape[-1])
