@@ -121,8 +121,9 @@ class Results:
         return any(outcome.bad for outcome in self.outcomes)
 
     def only(self, outcomes: Iterable[CaseResult]) -> Results:
-        """Some of the outcomes, of the same run."""
-        return replace(self, outcomes=tuple(outcomes))
+        """Some of the outcomes, of the same run, with the time that these took."""
+        some = tuple(outcomes)
+        return replace(self, outcomes=some, seconds=sum(outcome.seconds for outcome in some))
 
     @property
     def summary(self) -> str:
