@@ -61,7 +61,7 @@ if _TYPE_CHECKING:
     from alembert.sweeps.twin import gibbs_function as gibbs_function
     from alembert.view import view as view
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 _ON_FIRST_USE = {
     "Connected": "alembert.constraints.connected",
