@@ -116,3 +116,15 @@ def test_damaged_files_are_read_or_refused_with_their_name(suffix, tmp_path):
         pytest.importorskip("mujoco")
     found = {seed: wrong for seed in range(FILES) if (wrong := fuzz_files.attack(suffix, seed, tmp_path))}
     assert not found
+
+
+def test_states_keep_away_from_half_turns_of_springs():
+    """There the energy of a spring jumps from one way round to the other: no property of the program."""
+    model = next(
+        m
+        for m in map(draw_tree, range(200))
+        if any(j.spring is not None and j.type.kind == "free" for j in m.joints)
+    )
+    (at,) = [model.q_slice(j.name).start + 3 for j in model.joints if j.spring and j.type.kind == "free"][:1]
+    q, _, _ = fuzzing.states_of(model, 400, 1)
+    assert np.abs(q[:, at]).min() > 0.01

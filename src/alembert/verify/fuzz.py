@@ -44,7 +44,22 @@ def properties_of(model: Model) -> Mapping[str, Property]:
 
 def states_of(model: Model, count: int, seed: int) -> tuple[Array, Array, Array]:
     """Random ones; they close the loops of a model that has any."""
-    return closed_states(model, count, seed) if model.is_constrained else states(model, count, seed)
+    if model.is_constrained:
+        return closed_states(model, count, seed)
+    q, v, x = states(model, count, seed)
+    return _off_half_turns(model, q), v, x
+
+
+def _off_half_turns(model: Model, q: Array) -> Array:
+    """Attitudes under springs a little away from half a turn, where the shorter way, and so the spring's energy, jumps."""
+    first = {"free": 3, "spherical": 0}  # of the quaternion, w first
+    for joint in model.joints:
+        if joint.spring is not None and joint.type.kind in first:
+            at = model.q_slice(joint.name).start + first[joint.type.kind]
+            near = np.abs(q[:, at]) < 0.02
+            q[near, at] = 0.05
+            q[:, at : at + 4] /= np.linalg.norm(q[:, at : at + 4], axis=-1, keepdims=True)
+    return q
 
 
 # --- models ---------------------------------------------------------------------------------------------------
