@@ -37,7 +37,14 @@ def on_config(config: Any) -> Any:
     return config
 
 
+CHANGES = '--8<-- "CHANGELOG.md"'
+"""The changelog lies beside the folder of the pages, and its links begin there."""
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
+    if CHANGES in markdown:
+        text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+        markdown = markdown.replace(CHANGES, text.replace("](docs/", "]("))
     return IN_BRIEF.sub("\n", FENCE.sub(r"\1\2", markdown))
 
 

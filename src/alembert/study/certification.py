@@ -78,11 +78,14 @@ def certify(
         controller: a `StateSpace` u = K y or `DynamicController` whose signals are named after those of the model, or a
             `Regulator`.
         uncertain: parameters of the model and their ranges, `{"payload": (1, 5)}`.
-        q, v, tau: the point; by default that of the controller's linear model.
+        q: the point; by default that of the controller's linear model.
+        v: its speeds.
+        tau: its efforts.
         disturbance: the displacement from which the nonlinear runs start, (nv,) or one number for all.
         holding: whose efforts hold the point in these runs: those of the "means", so that the controller must also make up
             for a weight that it does not know, or those of "each" member, as in the linear models.
-        duration, step: of these runs [s]; by default from the poles of the loop.
+        duration: of these runs [s]; by default from the poles of the loop.
+        step: of their integration [s].
         members: how many runs, corners and worst cases among them.
         tolerance: of the peak of mu.
     """
