@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_findings_shrink_to_a_file(tmp_path, monkeypatch):
     script = (place / "reproduce.py").read_text().replace("SystemExit", "RuntimeError")
     with pytest.raises(RuntimeError):
         exec(compile(script, str(place / "reproduce.py"), "exec"), {"__file__": str(place / "reproduce.py")})
+
+
+def test_what_does_not_apply_is_no_case():
+    """Pinocchio has no modes: nothing is found, and nothing is counted."""
+    model = next(m for m in map(draw_tree, range(50)) if m.space.of_bodies)
+    counted = Counter()
+    assert broken("pinocchio", model, 1, None, 3, None, counted) is None
+    assert broken("kinetic_energy", model, 1, None, 3, None, counted) is None
+    assert counted == {"kinetic_energy": 3}
 
 
 def test_an_exception_is_a_finding():

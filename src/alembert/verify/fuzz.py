@@ -30,7 +30,7 @@ from alembert.model import Model
 from alembert.model.io import load, save
 from alembert.verify import fuzz_motion as fuzz_motion  # has properties of both
 from alembert.verify.fuzz_loops import LOOPS, closed_states, draw_closed
-from alembert.verify.fuzz_trees import TREES, Property
+from alembert.verify.fuzz_trees import TREES, DoesNotApply, Property
 from alembert.verify.random_models import states, with_modes
 
 Array = np.ndarray
@@ -109,15 +109,23 @@ def broken(
     properties: Mapping[str, Property] | None = None,
     samples: int = SAMPLES,
     drawn: tuple[Array, Array, Array] | None = None,
+    counted: Counter[str] | None = None,
 ) -> str | None:
-    """What is wrong with a property on a model, at states `drawn` from the seed; None if it holds."""
+    """What is wrong with a property on a model, at states `drawn` from the seed; None if it holds, or does not apply.
+
+    The states that were put to it are `counted`.
+    """
     chosen = (properties or properties_of(model))[name]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlembertWarning)
             error, limit = chosen.at(model, *(drawn or states_of(model, samples, seed)))
+    except DoesNotApply:
+        return None
     except Exception as raised:
         return f"{type(raised).__name__}: {raised}"
+    if counted is not None:
+        counted[name] += min(samples, chosen.states)
     return None if error <= limit else f"error {error:.3g}, limit {limit:.3g}"
 
 
@@ -137,11 +145,9 @@ def fuzz(
         if told is not None:
             told(f"seed {seed}: {len(model.bodies)} bodies, {model.nv} degrees of freedom")
         drawn = states_of(model, samples, seed)
-        for name, chosen in (properties or properties_of(model)).items():
-            if broken(name, model, seed, properties, samples, drawn) is not None:
+        for name in properties or properties_of(model):
+            if broken(name, model, seed, properties, samples, drawn, counted) is not None:
                 yield shrunk(name, model, seed, properties, samples)
-            if counted is not None:
-                counted[name] += min(samples, chosen.states)
             if end is not None and time.monotonic() > end:
                 return
 

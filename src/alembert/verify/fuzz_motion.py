@@ -11,7 +11,7 @@ from alembert.linear import linearize
 from alembert.model import Model
 from alembert.simulate import DynamicController, simulate
 from alembert.verify.fuzz_loops import LOOPS
-from alembert.verify.fuzz_trees import TREES, Measured, property_of
+from alembert.verify.fuzz_trees import TREES, DoesNotApply, Measured, property_of
 from alembert.verify.random_models import times
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ def controller_with_states(model: Model, q: Array, v: Array, x: Array) -> Measur
     """A filtered damper on a joint, against SciPy's integration of the same equations in (q, v, state of the filter)."""
     single = [joint.name for joint in model.joints if joint.type.nv == joint.type.nq == 1]
     if not single:
-        return 0.0, 0.0
+        raise DoesNotApply("no joint with one degree of freedom")
     name, rate, gain = single[0], 30.0, 2.0
     filtered = StateSpace(
         [[-rate]], [[rate]], [[-gain]], [[0.0]], input_names=(f"v:{name}",), output_names=(name,)

@@ -35,6 +35,10 @@ Measured = tuple[float, float]
 Check = Callable[[Model, Array, Array, Array], Measured]
 
 
+class DoesNotApply(Exception):
+    """Raised by a check that has nothing to ask of a model; it is no case then."""
+
+
 @dataclass(frozen=True)
 class Property:
     """A check, and at how many states at most: few where each takes long, one where it asks the model alone."""
@@ -241,7 +245,7 @@ def casadi_machine(model: Model, q: Array, v: Array, x: Array) -> Measured:
 @property_of(TREES, states=1)
 def file_and_back(model: Model, q: Array, v: Array, x: Array) -> Measured:
     if any(joint.type.kind == "custom" for joint in model.joints):
-        return 0.0, 0.0
+        raise DoesNotApply("no file holds custom joints")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.toml"
         save(model, path)
@@ -257,7 +261,7 @@ def pickled(model: Model, q: Array, v: Array, x: Array) -> Measured:
 def _other(name: str, model: Model, q: Array, v: Array, x: Array) -> Measured:
     """Another program, where it is installed and has such joints; none has modes."""
     if model.space.of_bodies:
-        return 0.0, 0.0
+        raise DoesNotApply(f"{name} has no modes")
     plain = model.replace(
         joints=tuple(
             dataclasses.replace(j, spring=None, friction=None, rotors=(), armature=()) for j in model.joints
@@ -265,8 +269,8 @@ def _other(name: str, model: Model, q: Array, v: Array, x: Array) -> Measured:
     )
     try:
         other = DYNAMICS[name].load(plain)
-    except (ImportError, AlembertError):
-        return 0.0, 0.0
+    except (ImportError, AlembertError) as error:
+        raise DoesNotApply(str(error)) from error
     theirs = np.array([other.inverse_dynamics(*state) for state in zip(q, v, x, strict=True)])
     ours = plain.inverse_dynamics(q, v, x)
     size = np.abs(times(plain.mass_matrix(q), x)) + np.abs(plain.bias_forces(q, v)) + EPS
