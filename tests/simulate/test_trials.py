@@ -265,7 +265,7 @@ def test_records_at_rest_alone_are_no_broken_balance():
         .events[0]
         .time
     )
-    simulate(
+    run = simulate(
         m,
         [1.0],
         duration=round(period, 4),
@@ -273,6 +273,7 @@ def test_records_at_rest_alone_are_no_broken_balance():
         integrator="rk4",
         interval=round(period, 4),
     )
+    assert run.report.is_balanced
 
 
 def test_momentum_about_the_centre_of_mass_is_told_as_well():

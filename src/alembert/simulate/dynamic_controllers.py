@@ -382,22 +382,29 @@ class BoundController:
         )
         signals |= {name: self._reading(name, readings) for name in names if name not in signals}
         zero = self._point(names)
-        y = []
-        for name in K.inputs:
-            given = self._reference(name, t, p) if name in K.references else None
-            if name not in self.rows:
-                assert given is not None
-                y.append(given)
-            else:
-                y.append(signals[name] - (zero[name] if given is None else given))
-        signal = None
-        if isinstance(K.law, GainSchedule):
-            signal = t if K.law.signal == "t" else signals[K.law.signal]
+        given = {name: self._reference(name, t, p) for name in K.inputs if name in K.references}
         u0, rest = self._offset()
-        w, rate = self._step(t, ca.vertcat(ca.SX(0, 1), *y), x, u0, signal)
+        w, rate = self._step(t, self._fed(signals, given, zero), x, u0, self._schedule(t, signals))
         tau = self._efforts(w, t, q, v, p) + rest
         flat = ca.vertcat(ca.SX(0, 1), *readings.values())
         return ca.Function("controller", [t, q, v, x, p, flat], [ca.densify(tau), ca.densify(rate)])
+
+    def _fed(self, signals: Mapping[str, Any], given: Mapping[str, Any], zero: Mapping[str, Any]) -> ca.SX:
+        """What the law takes: of what is measured its deviation from a set point that is `given`, or from the point."""
+        y = [
+            signals[name] - (given[name] if name in given else zero[name])
+            if name in self.rows
+            else given[name]
+            for name in self.controller.inputs
+        ]
+        return ca.vertcat(ca.SX(0, 1), *y)
+
+    def _schedule(self, t: ca.SX, signals: Mapping[str, Any]) -> Any:
+        """The signal of a schedule of gains."""
+        law = self.controller.law
+        if not isinstance(law, GainSchedule):
+            return None
+        return t if law.signal == "t" else signals[law.signal]
 
     def alone(self) -> LawAlone:
         """The law without the model, for a controller that runs elsewhere: of what is measured, and of its set points."""
@@ -406,26 +413,16 @@ class BoundController:
         zero, p = self._point(list(self.rows)), ca.DM(self.model.compute.parameter_defaults)
         measured = {name: ca.SX.sym("y") for name in self.rows}
         points: dict[str, tuple[ca.SX, float]] = {}
-        y = []
+        given = {}
         for name in K.inputs:
-            given = None
-            if name in K.references:
-                value = K.references[name]
-                if isinstance(value, int | float | np.number):
-                    points[name] = (ca.SX.sym("r"), float(value))
-                    given = points[name][0]
-                else:
-                    given = self._reference(name, t, ca.SX(p))
-            if name not in self.rows:
-                assert given is not None
-                y.append(given)
-            else:
-                y.append(measured[name] - (zero[name] if given is None else given))
-        signal = None
-        if isinstance(K.law, GainSchedule):
-            signal = t if K.law.signal == "t" else measured[K.law.signal]
+            value = K.references.get(name)
+            if isinstance(value, int | float | np.number):
+                points[name] = (ca.SX.sym("r"), float(value))
+                given[name] = points[name][0]
+            elif name in K.references:
+                given[name] = self._reference(name, t, ca.SX(p))
         u0, _ = self._offset()
-        w, following = self._step(t, ca.vertcat(ca.SX(0, 1), *y), x, u0, signal)
+        w, following = self._step(t, self._fed(measured, given, zero), x, u0, self._schedule(t, measured))
         arguments = {
             "t": t,
             "y": ca.vertcat(ca.SX(0, 1), *measured.values()),
