@@ -23,10 +23,13 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.optimal.accelerations import Expansion, Functions
+from alembert.optimal.closure import place as place_of
 from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.guess import straight
 from alembert.optimal.links import Linkage
-from alembert.optimal.plant import Chart, Moment, Momenta, Row, StepTangent
+from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Row, StepTangent, closure_of
 from alembert.optimal.problem import Problem
+from alembert.optimal.repeats import independent
 from alembert.optimal.stages import Segment, Stages
 from alembert.optimal.transcription import moment_of
 
@@ -331,6 +334,8 @@ class _Between:
         self._asked = [
             k for k in range(len(after.start_names) - len(after.problem.integrals)) if k not in self.settled
         ]
+        if any(closure_of(own.plant) is not None for own in (before, after)):
+            self._asked = self._not_repeated()
         self.row_names = (
             *before.end_names,
             *before.end_bounded,
@@ -388,6 +393,26 @@ class _Between:
             following=after,
             own=None,
         )
+
+    def _not_repeated(self) -> list[int]:
+        """Of what is asked at the start, what does not follow from loops, prescribed joints and conditions before."""
+        one, two = self.before, self.after
+        p_1, p_2 = ca.SX(one.parameters), ca.SX(two.parameters)
+        s_1, s_2 = ca.SX([1, 0, one.numbers[0, 2]]), ca.SX([0, 0, two.numbers[0, 2]])
+        d, u = ca.SX.sym("d", one.chart.tangent), ca.SX.sym("u", self.free)
+        carried = ca.SX.sym("carried", len(self.carried))
+        place, free = _end_place(one), np.zeros(self.free)
+        if two.is_free:
+            free[-1] = straight(two.problem).duration
+        x = one.chart.retract(ca.SX(place), d)
+        last = ca.SX.zeros(len(one.plant.controls))
+        begins = self._start(moment_at_end(one, x, last, s_1, p_1), carried, u, p_2)
+        given = ca.vertcat(_kept_closed(one, x, s_1, p_1), one.end(x, s_1, p_1)[1])
+        starts = two.start(begins, s_2, p_2)
+        rows = ca.vertcat(ca.SX(0, 1), *(starts[k] for k in self._asked))
+        y = ca.vertcat(d, u, carried)
+        begun = np.concatenate([np.zeros(d.numel()), free, np.zeros(carried.numel())])
+        return [self._asked[k] for k in independent(y, given, rows, begun)]
 
     @staticmethod
     def _label(name: str, names: tuple[str, str]) -> str:
@@ -469,6 +494,30 @@ def _end(last: Stages, begin: int, carried: int, final: Final) -> ca.Function:
     equal = [value - row.lower for row, value in rows if row.is_equation]
     within = [value for row, value in rows if not row.is_equation]
     return ca.Function("end", [x, s, p], [cost, ca.vertcat(equations, *equal), ca.vertcat(bounded, *within)])
+
+
+def _kept_closed(own: Stages, x: ca.SX, s: ca.SX, p: ca.SX) -> ca.SX:
+    """What loops and prescribed joints say of the last point of a phase, and of its speeds."""
+    closure = closure_of(own.plant)
+    if closure is None:
+        return ca.SX(0, 1)
+    assert isinstance(own.plant, Mechanics)
+    point, T, p = split(own, x, s, p)
+    return closure.holding(T, point[: own.plant.model.nq], own.plant.speeds(point, p), p)
+
+
+def _end_place(own: Stages) -> Array:
+    """A last point of a phase's stages as its problem states it, with loops closed."""
+    problem, closure = own.problem, closure_of(own.plant)
+    motion = straight(problem)
+    point = motion.points[-1] if closure is None else np.concatenate(place_of(problem, closure, "end"))
+    if isinstance(own.plant, Momenta):
+        nq = own.plant.model.nq
+        M = own.plant.tree.mass_matrix(point[:nq], parameters=problem.parameter_values)
+        point = np.concatenate([point[:nq], M @ point[nq:]])
+    design = problem.parameters[list(problem.design)]
+    more = np.zeros(own.memory + len(problem.integrals))
+    return np.concatenate([point, more, design, [motion.duration] if own.is_free else []])
 
 
 class ChainEvaluation:

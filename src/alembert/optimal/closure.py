@@ -95,6 +95,10 @@ class Closure:
             parts.append(-equations(self.model.compute.tree, q, v, p).bias[list(self.rows)])
         return ca.vertcat(*parts, self.motion(t)[2])
 
+    def holding(self, t: Any, q: ca.SX, v: ca.SX, p: ca.SX) -> ca.SX:
+        """g and G v - w of (1), which are 0."""
+        return ca.vertcat(self.residual(t, q, p), self.jacobian(q, p) @ v - self.speeds(t))
+
     def allowed(self, t: Any, q: ca.SX, momentum: ca.SX, inverse: ca.SX, p: ca.SX) -> ca.SX:
         """(3), with `inverse` = M^-1."""
         G = self.jacobian(q, p)
@@ -179,16 +183,22 @@ def close(problem: Problem, motions: Mapping[str, ca.Function]) -> Closure | Non
             "cover; loops, couplings and equations on coordinates it does"
         )
     q, _ = place(problem, Closure(model, (), motions), "start")
-    G = model.constraint_jacobian(q, parameters=problem.parameter_values)
-    rows = rank.choose(G, list(table.slices.values()), rank.RANK).rows
-    closure = Closure(model, [int(k) for k in rows], motions)
-    both = np.concatenate([G[rows], np.eye(model.nv)[list(closure.dofs)]])
+    closure = Closure(model, minimal_rows(model, q, problem.parameter_values), motions)
+    G = model.constraint_jacobian(q, parameters=problem.parameter_values)[list(closure.rows)]
+    both = np.concatenate([G, np.eye(model.nv)[list(closure.dofs)]])
     if np.linalg.matrix_rank(both, tol=1e-9 * np.abs(both).max()) < len(both):
         raise ArgumentError(
             f"Problem: the loops and couplings already determine a prescribed joint ({', '.join(motions)}): prescribe fewer"
         )
     place(problem, closure, "end")
     return closure
+
+
+def minimal_rows(model: Model, q: Array, parameters: Mapping[str, float] | None = None) -> list[int]:
+    """Rows of the constraints that are independent at q, as many as there are."""
+    G = model.constraint_jacobian(q, parameters=parameters)
+    groups = list(model.constrained_compute.rows.slices.values())
+    return [int(k) for k in rank.choose(G, groups, rank.RANK).rows]
 
 
 def _no_conditions(problem: Problem, motions: Mapping[str, ca.Function]) -> None:
@@ -365,7 +375,7 @@ def _independent(
     mass = np.asarray(plant.tree.mass_matrix(q, parameters=problem.parameter_values))  # type: ignore[attr-defined]
     momenta = plant.momenta  # type: ignore[attr-defined]
     speeds = plant.speeds(x, p)  # type: ignore[attr-defined]
-    own = ca.vertcat(closure.residual(t, x[:nq], p), closure.jacobian(x[:nq], p) @ speeds - closure.speeds(t))
+    own = closure.holding(t, x[:nq], speeds, p)
     d = ca.SX.sym("d", plant.chart.tangent)
     # what is a symbol besides x and p (the start of a periodic motion) only shifts the rows
     others = ca.symvar(ca.substitute(values, ca.vertcat(x, p), ca.vertcat(0 * x, 0 * p)))

@@ -138,21 +138,28 @@ def on_one_branch(problem: Problem, guess: Guess) -> Guess:
     stated = [name for name in model.speed_names if all(f"q {name}" in names for names in ends)]
     if not stated:
         return guess
-    held = [model.speed_names.index(name) for name in stated]
-    q, last = guess.points[:, : model.nq]
-    v, steps = guess.points[0, model.nq :], np.zeros(model.nv)
-    steps[held] = model.difference(q, last)[held] / BRANCH_STEPS
-    points = []
+    return along_branch(problem, guess, stated)
+
+
+def along_branch(problem: Problem, guess: Guess, held: list[str]) -> Guess:
+    """The guess with loops closed one node after the other, each from the one before; `held` joints move as it has it."""
+    model = problem.model
+    assert model is not None
+    where = np.linspace(0, 1, BRANCH_STEPS + 1)
+    given = guess.at(problem, where)
+    steps = np.zeros((BRANCH_STEPS, model.nv))
+    dofs = [model.speed_names.index(name) for name in held]
+    steps[:, dofs] = model.difference(given[:-1, : model.nq], given[1:, : model.nq])[:, dofs]
+    q, points = given[0, : model.nq], []
     try:
-        for k in range(BRANCH_STEPS + 1):
-            near = model.integrate(q, steps) if k else q
-            found = model.assemble(near, v, fixed=stated, parameters=problem.parameter_values)
+        for k, v in enumerate(given[:, model.nq :]):
+            near = model.integrate(q, steps[k - 1]) if k else q
+            found = model.assemble(near, v, fixed=held, parameters=problem.parameter_values)
             q = found.q
             points.append(np.concatenate([q, found.v]))
     except AlembertError:
         return guess
-    where = np.linspace(0, 1, BRANCH_STEPS + 1)
-    return Guess(where, np.array(points), guess.controls_at(where), guess.duration)
+    return Guess(where, np.array(points), guess.controls_at(where), guess.duration, guess.design)
 
 
 def _stated(problem: Problem, rows: list[Row]) -> dict[str, float]:

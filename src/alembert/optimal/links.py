@@ -8,12 +8,15 @@ With M the mass matrix at an impact, J the Jacobian of the points that hit and e
 
     v^+ = v^- - M^-1 J' (J M^-1 J')^-1 (1 + e) J v^-                                                       (1)
 
+Loops and prescribed joints take part: their rows G are added to J, with nothing on the right, so that G v^+ = G v^-.
+
 Bodies that are joined to another tree keep their momentum as far as its joints let them: with M_b, J_b the inertia and the
 Jacobian of body b in the new tree, and V_b its velocity before,
 
     (sum_b J_b' M_b J_b) v^+ = sum_b J_b' M_b V_b                                                          (2)
 
 which is the motion nearest to the one before in the sense of kinetic energy: no energy is lost where nothing is locked.
+Where the new tree has loops, it is the nearest of those that keep them closed: a gripper that closes, a latch that holds.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.optimal.closure import solve
-from alembert.optimal.plant import Moment, Row, System
+from alembert.optimal.closure import Closure, minimal_rows, solve
+from alembert.optimal.plant import Mechanics, Moment, Row, System
 from alembert.optimal.problem import Problem
 
 Array = np.ndarray
@@ -80,7 +83,7 @@ class Linkage:
     def __init__(
         self, name: str, before: Problem, after: Problem, given: Mapping[str, Link | None], *, follow: bool
     ) -> None:
-        self.name, self.after = name, after
+        self.name, self.before, self.after = name, before, after
         self.entries = entries(after)
         wholes = self._wholes()
         known = [entry.key for entry in self.entries]
@@ -218,23 +221,29 @@ def impact(
     def speeds(s: Moment) -> ca.SX:
         if "model" not in s.__dict__:
             raise ArgumentError("impact: the phase before is of a System; impacts are of models")
-        model, rows = s.model, []
+        model, plant = s.model, s._plant
         for name in frames:
             if name not in model.frames_by_name:
                 raise ArgumentError(unknown("impact: the model has no frame", name, model.frames_by_name))
-            own = {"reference": "local_world_aligned", "parameters": s.model_parameters}
-            J = model.symbolic.frame_jacobian(s.q, name, **own)[3:, :]
-            rows.append(J if along is None else ca.DM(along) @ J)
-        J = ca.vertcat(*rows)
-        J = _independent(J)
-        Y = model.symbolic.inverse_mass_matrix(s.q, parameters=s.model_parameters) @ J.T
-        return s.v - Y @ solve(J @ Y, (1 + float(restitution)) * (J @ s.v))
+
+        def jacobian(q: ca.SX, p: ca.SX) -> ca.SX:
+            own = {"reference": "local_world_aligned", "parameters": plant.parameter_values(p)}
+            found = [model.symbolic.frame_jacobian(q, name, **own)[3:, :] for name in frames]
+            return ca.vertcat(*(J if along is None else ca.DM(along) @ J for J in found))
+
+        closure = plant.closure
+        kept = ca.SX(0, model.nv) if closure is None else closure.jacobian(s.q, s.parameters)
+        J = jacobian(s.q, s.parameters)[_independent(plant, jacobian), :]
+        A = ca.vertcat(J, kept)
+        Y = plant.tree.symbolic.inverse_mass_matrix(s.q, parameters=s.model_parameters) @ A.T
+        stopped = ca.vertcat((1 + float(restitution)) * (J @ s.v), ca.SX.zeros(kept.shape[0]))
+        return s.v - Y @ solve(A @ Y, stopped)
 
     return {"v": speeds}
 
 
 def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str, Link]:
-    """A link to another tree of the same bodies, (2): docking, joints that lock, release.
+    """A link to another tree of the same bodies, (2): docking, joints that lock, loops that close or open, release.
 
     Bodies are told by their names; `after` is the model of the phase that begins. `configuration` is its q as a function of
     the moment before; by default joints of the same name keep their coordinates.
@@ -242,6 +251,11 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
     if not isinstance(after, Model):
         raise ArgumentError(f"same_bodies: after is a {type(after).__name__}, expected the Model that begins")
     _check_bodies(after)
+    tree = after.constrained_compute.rows.primary if after.is_constrained else after
+    closure: Closure | None = None
+    if after.is_constrained:
+        q = after.integrate(after.neutral(), np.random.default_rng(1).uniform(0.1, 0.3, after.nv))
+        closure = Closure(after, minimal_rows(after, np.asarray(after.assemble(q).q)), {})
 
     def place(s: Moment) -> ca.SX:
         if configuration is not None:
@@ -258,6 +272,7 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
 
     def speeds(s: Moment) -> ca.SX:
         _check_bodies(s.model)
+        before: Model = s._plant.tree
         q, pushed = place(s), ca.SX.zeros(after.nv)
         here = {body.name: body for body in s.model.bodies}
         if set(here) != set(after.body_indices):
@@ -268,26 +283,33 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
             (m, com), (mass, there) = (_mass_and_centre(b.inertia) for b in (here[body.name], body))
             if not np.isclose(m, mass, rtol=1e-9):
                 raise ArgumentError(f"same_bodies: {body.name!r} has {m:g} kg before and {mass:g} kg after")
-            V = s.model.symbolic.frame_velocity(s.q, s.v, body.name, **own, parameters=s.model_parameters)
-            turned = s.model.symbolic.frame_pose(s.q, body.name, parameters=s.model_parameters).rotation
+            V = before.symbolic.frame_velocity(s.q, s.v, body.name, **own, parameters=s.model_parameters)
+            turned = before.symbolic.frame_pose(s.q, body.name, parameters=s.model_parameters).rotation
             J, R = (
-                after.symbolic.frame_jacobian(q, body.name, **own),
-                after.symbolic.frame_pose(q, body.name).rotation,
+                tree.symbolic.frame_jacobian(q, body.name, **own),
+                tree.symbolic.frame_pose(q, body.name).rotation,
             )
             # about the centre of mass, in world axes: a body's frame is that of its joint, which may be another one now
             w, v = V[:3], V[3:] + ca.cross(V[:3], turned @ ca.DM(com))
             J_c = J[3:, :] - ca.skew(R @ ca.DM(there)) @ J[:3, :]
             inertia = R @ ca.DM(np.asarray(body.inertia.matrix(), dtype=float)) @ R.T
             pushed += J[:3, :].T @ (inertia @ w) + mass * J_c.T @ v
-        return after.symbolic.solve_mass_matrix(q, pushed)
+        v = tree.symbolic.solve_mass_matrix(q, pushed)
+        if closure is None:
+            return v
+        return closure.allowed_speeds(0, q, v, tree.symbolic.inverse_mass_matrix(q), ca.SX(0, 1))
 
     return {"q": place, "v": speeds}
 
 
 def _check_bodies(model: Model) -> None:
-    if model.is_constrained or model.parameters or any(body.flexible is not None for body in model.bodies):
+    if model.parameters or any(body.flexible is not None for body in model.bodies):
         raise UnsupportedError(
-            "same_bodies: the model has loops, parameters or bending bodies; give links of your own"
+            "same_bodies: the model has parameters or bending bodies; give links of your own"
+        )
+    if model.is_constrained and not model.constrained_compute.rows.holonomic.all():
+        raise UnsupportedError(
+            "same_bodies: the model has constraints on speeds (rolling, skates), which optimal control does not cover"
         )
     for joint in model.joints:
         if any(x != 0.0 for x in joint.armature) or joint.rotors:
@@ -301,16 +323,20 @@ def _mass_and_centre(inertia: Any) -> tuple[float, Array]:
     return float(inertia.mass), np.array(inertia.com, dtype=float)
 
 
-def _independent(J: ca.SX) -> ca.SX:
-    """Rows of J that the model can move, at a configuration drawn at random."""
-    symbols = ca.symvar(J)
-    draws = np.random.default_rng(1).uniform(0.2, 0.9, len(symbols))
-    values = ca.Function("J", symbols, [ca.densify(J)]).call([ca.DM(v) for v in draws])[0].full()
-    kept: list[int] = []
-    for i in range(values.shape[0]):
-        tried = values[[*kept, i]]
-        if np.linalg.matrix_rank(tried, tol=1e-9 * max(1.0, float(np.abs(values).max()))) > len(kept):
-            kept.append(i)
-    if not kept:
+def _independent(plant: Mechanics, jacobian: Callable[[ca.SX, ca.SX], ca.SX]) -> list[int]:
+    """Rows of a Jacobian along which the model can move, loops closed, at a configuration drawn at random."""
+    model, closure = plant.model, plant.closure
+    q = model.integrate(model.neutral(), np.random.default_rng(1).uniform(0.2, 0.9, model.nv))
+    if closure is not None and closure.loops:
+        q = model.assemble(q).q
+    at, p = ca.SX(np.asarray(q)), ca.SX([value for _, value in plant.parameters])
+    kept = ca.SX(0, model.nv) if closure is None else closure.jacobian(at, p)
+    values = ca.evalf(ca.densify(ca.vertcat(kept, jacobian(at, p)))).full()
+    first, tolerance = kept.shape[0], 1e-9 * max(1.0, float(np.abs(values).max()))
+    span = list(range(first))
+    for i in range(first, len(values)):
+        if np.linalg.matrix_rank(values[[*span, i]], tol=tolerance) > len(span):
+            span.append(i)
+    if len(span) == first:
         raise ArgumentError("impact: nothing moves these frames in these directions")
-    return J[kept, :]
+    return [i - first for i in span[first:]]

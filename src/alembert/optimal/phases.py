@@ -17,11 +17,14 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.chain import CarriedNumber, Chain, Final, join, split
+from alembert.optimal.closure import place as closed_place
 from alembert.optimal.conditions import path_row
+from alembert.optimal.guess import straight
 from alembert.optimal.links import Link, Linkage, same
 from alembert.optimal.phases_solution import PhasesSolution
-from alembert.optimal.plant import Mechanics, Moment, Momenta, Row
+from alembert.optimal.plant import Moment, Momenta, Row, closure_of
 from alembert.optimal.problem import Problem
+from alembert.optimal.repeats import independent
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solve import read_nodes
 from alembert.optimal.stages import Stages, cut
@@ -170,14 +173,9 @@ class Cases(Phases):
 
 
 def _check(name: str, problem: Problem) -> None:
-    plant = problem.plant
     if problem.periodic:
         raise UnsupportedError(
             f"Phases: {name!r} is periodic, which a phase cannot be; state a link or a condition `across` phases instead"
-        )
-    if isinstance(plant, Mechanics) and plant.closure is not None:
-        raise UnsupportedError(
-            f"Phases: the model of {name!r} has loops or prescribed joints; phases take models without them, or a System"
         )
 
 
@@ -312,7 +310,37 @@ def _returning(cycle: Linkage, first: str, last: str) -> list[Row]:
             return link(s[last].end) - same(at)(s[first].start)
 
         found.append(Row(f"{first}: {entry.key} again", value, 0.0, 0.0))
-    return found
+    return [found[k] for k in _not_repeated(cycle, found, first, last)]
+
+
+def _not_repeated(cycle: Linkage, rows: Sequence[Row], first: str, last: str) -> list[int]:
+    """Of the conditions of a cycle those that do not follow from loops, prescribed joints and what the ends state."""
+    given, symbols, moments, places = [], [], [], []
+    pairs = ((cycle.after, "start"), (cycle.before, "end"))
+    if all(closure_of(problem.plant) is None for problem, _ in pairs):
+        return list(range(len(rows)))
+    for problem, which in pairs:
+        plant, closure, motion = problem.plant, closure_of(problem.plant), straight(problem)
+        point = motion.points[0 if which == "start" else -1]
+        if closure is not None:
+            point = np.concatenate(closed_place(problem, closure, which))
+        d, p, T = ca.SX.sym("d", plant.chart.tangent), ca.SX(problem.parameters), ca.SX(motion.duration)
+        x = plant.chart.retract(ca.SX(point), d)
+        t = ca.SX(0) if which == "start" else T
+        s = problem.moment(t, x, ca.SX.zeros(len(plant.controls)), p, T)
+        if closure is not None:
+            given.append(closure.holding(t, s.q, s.v, p))
+        given += [row.value(s) - row.lower for row in getattr(problem, which) if row.is_equation]
+        symbols.append(d)
+        moments.append(s)
+        places.append(np.zeros(d.numel()))
+    views = {first: PhaseEnds(moments[0], moments[0], 0), last: PhaseEnds(moments[1], moments[1], 0)}
+    if first == last:
+        views = {first: PhaseEnds(moments[0], moments[1], 0)}
+    values = [row.value(views) for row in rows]  # type: ignore[arg-type]
+    return independent(
+        ca.vertcat(*symbols), ca.vertcat(*given), ca.vertcat(ca.SX(0, 1), *values), np.concatenate(places)
+    )
 
 
 class _Views(dict[str, PhaseEnds]):

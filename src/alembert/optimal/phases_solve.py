@@ -205,14 +205,18 @@ def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, b
     for entry, value in zip(linkage.entries, linkage.values, strict=True):
         if value is None or any(name in begun for name in entry.names):
             continue
-        found = ca.evalf(ca.SX(value(s))).full()[:, 0]
-        if not np.isfinite(found).all():
+        goes_on = ca.evalf(ca.SX(value(s))).full()[:, 0]
+        if not np.isfinite(goes_on).all():
             continue
         if entry.adds and entry.names[0] in stated:
-            points[:, entry.at] = found + where[:, None] * (points[-1, entry.at] - found)
+            points[:, entry.at] = goes_on + where[:, None] * (points[-1, entry.at] - goes_on)
         elif not any(name in stated for name in entry.names):
-            points[:, entry.at] = found
-    return Guess(where, points, controls, guess.duration, guess.design)
+            points[:, entry.at] = goes_on
+    found = Guess(where, points, controls, guess.duration, guess.design)
+    if problem.model is None or not problem.model.is_constrained:
+        return found
+    held = [name for name in problem.model.speed_names if f"q {name}" in stated]
+    return guesses.along_branch(problem, found, held)
 
 
 def placed(phases: Phases, chain: Chain, given: Mapping[str, Guess]) -> tuple[Array, Array, Array]:

@@ -333,7 +333,7 @@ class Mechanics:
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         nq = self.model.nq
-        own = {"_model": self.model, "_parameters": self.parameter_values(p)}
+        own = {"_model": self.model, "_parameters": self.parameter_values(p), "_plant": self}
         return Moment(
             t=t,
             q=x[:nq],
@@ -400,6 +400,11 @@ class Momenta(Mechanics):
                 v, model.symbolic.multiply_mass_matrix(position, a, parameters=known) + f(*values)
             )
         return ca.vertcat(v, self.efforts(t, position, v, u, p) + f(*values))
+
+
+def closure_of(plant: Plant) -> Closure | None:
+    """Its loops and prescribed joints, where there are any."""
+    return plant.closure if isinstance(plant, Mechanics) else None
 
 
 def driven_dofs(
