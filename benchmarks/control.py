@@ -58,16 +58,18 @@ def rows(*, quick: bool) -> Iterator[Row]:
             goal=goal,
         )
     small = chain(50)
-    yield Row(
-        "control_care",
-        "Riccati equation",
-        "chain, 50 states",
-        _least(lambda: control.lqr(small, 1.0, 1.0), repeats),
-        peer="SciPy",
-        theirs=_least(
-            lambda: scipy.linalg.solve_continuous_are(small.A, small.B, np.eye(50), np.eye(2)), repeats
-        ),
-    )
+    for n in (50, 200 if quick else 400):
+        H = chain(n)
+        yield Row(
+            f"control_care_{n}",
+            "Riccati equation",
+            f"chain, {n} states",
+            _least(lambda H=H: control.lqr(H, 1.0, 1.0), repeats),
+            peer="SciPy",
+            theirs=_least(
+                lambda H=H, n=n: scipy.linalg.solve_continuous_are(H.A, H.B, np.eye(n), np.eye(2)), 1
+            ),
+        )
     M, blocks = _uncertain()
     yield Row(
         "control_mu",

@@ -8,7 +8,7 @@ import scipy.linalg
 import scipy.signal
 from control_helpers import random_system
 
-from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, static, tf
+from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, second_order_lyapunov, static, tf
 from alembert.control.gramian import lyapunov
 from alembert.control.norms import peak_gain
 from alembert.control.responses import ResponseEvaluator
@@ -176,13 +176,42 @@ def test_modal_and_schur_evaluation_agree():
         tf([1], [1, 0, 1]).frequency_response([0.5, 1.0])
 
 
-def test_large_lyapunov_equations_by_modes_agree_with_bartels_and_stewart():
-    S = mass_chain(40)
-    G = S.to_statespace()
-    Q = G.B @ G.B.T
-    np.testing.assert_allclose(
-        lyapunov(G.A, Q), scipy.linalg.solve_continuous_lyapunov(G.A, -Q), rtol=0, atol=1e-10
-    )
+@pytest.mark.parametrize(
+    "kind", ["modal damping", "masses", "a dashpot", "in balanced units", "a strong dashpot"]
+)
+def test_lyapunov_equations_by_modes_agree_with_bartels_and_stewart(kind, monkeypatch):
+    """Both ways of (A, A^T); only damping that couples modes strongly is left to the Schur form."""
+    n, rng = 40, np.random.default_rng(3)
+    S = mass_chain(n)
+    M, D = np.eye(n), S.D.copy()
+    if kind != "modal damping":
+        M = np.diag(rng.uniform(1, 3, n)) + 0.1 * np.eye(n, k=1) + 0.1 * np.eye(n, k=-1)
+        D = 0.002 * S.K + 0.01 * M
+    D[3, 3] += {"a dashpot": 1e-3, "a strong dashpot": 5.0}.get(kind, 0.0)
+    G = SecondOrder(M, D, S.K, S.F, S.C_q).to_statespace()
+    G = G.balanced_scales() if kind == "in balanced units" else G
+    for A in (G.A, G.A.T):
+        Q = rng.normal(size=(2 * n, 3))
+        Q = Q @ Q.T
+        by_modes = second_order_lyapunov.solution(A, Q)
+        assert (by_modes is None) == (kind == "a strong dashpot")
+        found, expected = lyapunov(A, Q), scipy.linalg.solve_continuous_lyapunov(A, -Q)
+        # rounding in A of n eps |A| moves X by that over twice the slowest decay, 0.005: 80 * 2e-16 * 400 / 0.01
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+        if by_modes is not None:
+            np.testing.assert_array_equal(found, by_modes)
+
+
+def test_what_the_modal_form_of_lyapunov_equations_leaves_to_others():
+    for A in (
+        np.eye(3),  # odd
+        np.eye(4),  # no positions
+        [[0, 0, 1, 1], [0, 0, 0, 1], [-1, 0, -1, 0], [0, -1, 0, -1]],  # rates mixed
+        [[0, 0, 1, 0], [0, 0, 0, 1], [0, -1, -1, 0], [1, 0, 0, -1]],  # circulatory: complex modes
+        [[0, 0, 1, 0], [0, 0, 0, 1], [-1, 1, -1, 0], [0, -1, 0, -1]],  # a double mode with one vector
+        [[0, 1], [-1, 0]],  # no damping
+    ):
+        assert second_order_lyapunov.solution(np.array(A, dtype=float), np.eye(len(A))) is None
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2)])

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from alembert.control import arguments
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import Lyapunov
 from alembert.control.quadratic import lqg, lqr
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -238,7 +238,8 @@ class _Codesign:
         F, HH, S = self._closed(point, K)
         if np.linalg.eigvals(F).real.max() >= 0:
             return np.inf, np.zeros_like(x), point, np.inf, K
-        P, L = lyapunov(F.T, S), lyapunov(F, HH)
+        equation = Lyapunov(F)
+        P, L = equation.adjoint(S), equation.solve(HH)
         control = float(np.trace(P @ HH))
         slopes = np.zeros_like(x)
         for k in range(len(self.names)):

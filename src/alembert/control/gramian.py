@@ -2,10 +2,9 @@
 
     A P + P A^T + B B^T = 0,    A^T Q + Q A + C^T C = 0,    sigma^2 = eig(P Q)                               (1)
 
-Where eigenvectors V of A are well conditioned, P = V X V^H with X_ij = -(V^-1 B B^T V^-H)_ij / (lambda_i + conj
-lambda_j): one eigendecomposition, much faster for large, lightly damped structures. Factors P = S S^T come without P
-itself (Hammarling 1982), so that small singular values keep their digits: with A upper triangular, from the last
-state to the first,
+by the method of Bartels and Stewart (1972), both from one Schur form; for mechanical systems, where it can be, from
+their modes (`second_order_lyapunov`). Factors P = S S^T come without P itself (Hammarling 1982), so that small singular
+values keep their digits: with A upper triangular, from the last state to the first,
 
     s = |b| / t,   t = sqrt(-2 Re a),   (A_1 + conj(a)) u = -B_1 b^H t / |b| - a_1 s,   B_1 <- B_1 - t u b / |b|    (2)
 
@@ -19,20 +18,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
-from alembert.control.responses import WELL_CONDITIONED
+from alembert.control import second_order_lyapunov
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
-_MODAL_FROM = 500  # states; below, Bartels and Stewart's method takes no longer
+_MODAL_FROM = 60  # states; below, Bartels and Stewart's method takes no longer
+_LEFT = 1e-11  # of the largest term: the residual that the method of Bartels and Stewart leaves is some n times rounding
 
 
 def gramians(G: StateSpace) -> tuple[Array, Array]:
     """(P, Q) of (1)."""
     G = stable_continuous("gramians", G)
-    return lyapunov(G.A, G.B @ G.B.T), lyapunov(G.A.T, G.C.T @ G.C)
+    equation = Lyapunov(G.A)
+    return equation.solve(G.B @ G.B.T), equation.adjoint(G.C.T @ G.C)
 
 
 def hankel_singular_values(G: StateSpace) -> Array:
@@ -79,21 +80,51 @@ def _hammarling(T: Array, B: Array) -> Array:
 
 def lyapunov(A: Array, Q: Array) -> Array:
     """X of A X + X A^T + Q = 0, Q symmetric."""
-    n = len(A)
-    if n >= _MODAL_FROM and not np.iscomplexobj(A):
-        balanced, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
-        values, V = np.linalg.eig(balanced)
-        s = np.linalg.svd(V, compute_uv=False)
-        if s[-1] * WELL_CONDITIONED > s[0]:
-            W = np.linalg.solve(V, (Q / scale / scale[:, None]).astype(complex))
-            W = np.linalg.solve(V, W.conj().T).conj().T
-            X = (V @ (-W / (values[:, None] + values.conj())) @ V.conj().T).real * scale * scale[:, None]
-            X = (X + X.T) / 2
-            residual = A @ X + X @ A.T + Q
-            if np.abs(residual).max() <= 1e-9 * max(np.abs(Q).max(), np.abs(A @ X).max()):
-                return X
-    X = scipy.linalg.solve_continuous_lyapunov(A, -Q)
-    return np.asarray((X + X.conj().T) / 2)
+    return Lyapunov(A).solve(Q)
+
+
+class Lyapunov:
+    """Equations with one A and several right-hand sides: the Schur form of A is made once."""
+
+    def __init__(self, A: Array) -> None:
+        self.A = A
+        self._modal = len(A) >= _MODAL_FROM and not np.iscomplexobj(A)
+        self._schur: tuple[Array, Array] | None = None
+
+    def solve(self, Q: Array) -> Array:
+        """X of A X + X A^H + Q = 0, Q symmetric."""
+        return self._solved(self.A, Q, "N", "C")
+
+    def adjoint(self, S: Array) -> Array:
+        """Y of A^H Y + Y A + S = 0, S symmetric."""
+        return self._solved(self.A.conj().T, S, "C", "N")
+
+    def _solved(self, A: Array, Q: Array, left: str, right: str) -> Array:
+        X = _by_modes(A, Q) if self._modal else None
+        return self._by_schur_form(Q, left, right) if X is None else X
+
+    def _by_schur_form(self, Q: Array, left: str, right: str) -> Array:
+        if not len(self.A):
+            return np.zeros((0, 0))
+        self._modal = False
+        if self._schur is None:
+            self._schur = scipy.linalg.schur(self.A)
+        T, Z = self._schur
+        (trsyl,) = scipy.linalg.get_lapack_funcs(("trsyl",), (T, Z, Q))
+        x, scale, _ = trsyl(T, T, -Z.conj().T @ Q @ Z, trana=left, tranb=right)
+        X = Z @ (x / scale) @ Z.conj().T
+        return np.asarray((X + X.conj().T) / 2)
+
+
+def _by_modes(A: Array, Q: Array) -> Array | None:
+    """From the modes of a mechanical system, where what is left of the equation is rounding."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        X = second_order_lyapunov.solution(A, Q)
+    if X is None or not np.all(np.isfinite(X)):
+        return None
+    AX = A @ X
+    left = np.abs(AX + AX.T + Q).max()
+    return X if left <= _LEFT * max(np.abs(Q).max(), np.abs(AX).max()) else None
 
 
 def stable_continuous(function: str, G: StateSpace) -> StateSpace:

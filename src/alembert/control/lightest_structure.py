@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 
 from alembert.control import arguments
 from alembert.control.codesign import DesignPoint, _Codesign, _static
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import Lyapunov
 from alembert.control.riccati import care
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -111,9 +111,10 @@ class _Lightest:
         F = A - B @ K @ C
         if not np.all(np.isfinite(F)) or np.linalg.eigvals(F).real.max() >= 0:
             return None
-        X = lyapunov(F, W)
+        equation = Lyapunov(F)
+        X = equation.solve(W)
         KC = K @ C
-        Y = [lyapunov(F.T, S) for S in (Q, KC.T @ R @ KC)]
+        Y = [equation.adjoint(S) for S in (Q, KC.T @ R @ KC)]
         squares = np.array([np.sum(Q * X), np.sum((KC.T @ R @ KC) * X)])
         slopes = np.zeros((3, len(x)))
         # in the gains: F moves by -B dK C, S_u by C^T (dK^T R K + K^T R dK) C
@@ -128,13 +129,13 @@ class _Lightest:
             if not self.output:  # (3)
                 dR = np.exp(x[n]) * dR / self.limits[1]
                 moved = held.T @ L
-                dL = lyapunov(F.T, moved + moved.T + dQ / self.limits[0] + K.T @ dR @ K)
+                dL = equation.adjoint(moved + moved.T + dQ / self.limits[0] + K.T @ dR @ K)
                 dK = np.linalg.solve(weight, dB.T @ L + B.T @ dL - dR @ K)
                 slopes[1:, k] += np.sum(in_gains * dK, axis=(1, 2))
         if self.output:
             slopes[1:, n:] = in_gains.reshape(2, -1)
         else:
-            dL = lyapunov(F.T, K.T @ weight @ K)
+            dL = equation.adjoint(K.T @ weight @ K)
             slopes[1:, n] = np.sum(in_gains * (np.linalg.solve(weight, B.T @ dL) - K), axis=(1, 2))
         return np.array([float(structure), *squares]), slopes, K
 

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 
 from alembert.control import arguments
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import feedback
 from alembert.control.quadratic import LQG, lqg
 from alembert.control.reduction import balanced_truncation, reduce_controller
@@ -133,8 +133,9 @@ def _by_loop(plant: StateSpace, K: StateSpace, order: int) -> StateSpace:
     """States of the controller by how large they are in the loop: gramians of the closed loop."""
     loop = feedback(plant, K, sign=1)
     n = plant.order
-    reached = lyapunov(loop.A, loop.B @ loop.B.T + np.eye(len(loop.A)))[n:, n:]
-    seen = lyapunov(loop.A.T, loop.C.T @ loop.C + np.eye(len(loop.A)))[n:, n:]
+    equation, one = Lyapunov(loop.A), np.eye(len(loop.A))
+    reached = equation.solve(loop.B @ loop.B.T + one)[n:, n:]
+    seen = equation.adjoint(loop.C.T @ loop.C + one)[n:, n:]
     values, V = np.linalg.eig(reached @ seen)
     keep = np.argsort(-values.real)[:order]
     T, _ = np.linalg.qr(V[:, keep].real)
@@ -172,7 +173,8 @@ class _Loop:
         S, N = np.zeros_like(F), np.zeros_like(F)
         S[:n, :n], S[n:, n:] = self.Q, c.T @ self.R @ c
         N[:n, :n], N[n:, n:] = self.W, b @ self.V @ b.T
-        return lyapunov(F.T, S), lyapunov(F, N), N
+        equation = Lyapunov(F)
+        return equation.adjoint(S), equation.solve(N), N
 
     def is_used(self, K: StateSpace) -> bool:
         """Whether noise reaches all states of a controller, and the cost sees them."""

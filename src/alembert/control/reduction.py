@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from alembert.control.gramian import gramian_factors, lyapunov
+from alembert.control.gramian import Lyapunov, gramian_factors, lyapunov
 from alembert.control.interconnection import feedback, parallel, series
 from alembert.control.norms import PeakGain, linf_norm
 from alembert.control.riccati import care
@@ -198,8 +198,9 @@ def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float
         for sign, w in ((1, high), (-1, low))
         if w > 0
     )
-    P = lyapunov(A, F @ stable.B @ stable.B.T + stable.B @ stable.B.T @ F.T)
-    Q = lyapunov(A.T, F.T @ stable.C.T @ stable.C + stable.C.T @ stable.C @ F)
+    equation = Lyapunov(A)
+    P = equation.solve(F @ stable.B @ stable.B.T + stable.B @ stable.B.T @ F.T)
+    Q = equation.adjoint(F.T @ stable.C.T @ stable.C + stable.C.T @ stable.C @ F)
     S, R = _root(P), _root(Q)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order(what, G, values, rest.order, order, None)

@@ -11,8 +11,22 @@ X is the solution for which A - B K is stable. It spans the stable deflating sub
 
 in which R is not inverted (Van Dooren 1981, "A generalized eigenvalue approach for solving Riccati equations").
 States are scaled first, the m columns of u are taken out by an orthogonal transformation, and QZ orders the stable
-part first. One step of Newton's method (Kleinman 1968), a Lyapunov equation for the residual, recovers the digits
-that the subspace has lost; the relative residual that is left is part of the answer.
+part first. Where R is positive definite a method of products alone is tried before, which takes a fraction of the
+time: with G = B R^-1 B^T, and A and Q free of S, doubling (Chu, Fan, Lin 2005, "A structure-preserving doubling
+algorithm for continuous-time algebraic Riccati equations", Linear Algebra and its Applications 396)
+
+    A <- A (1 + G H)^-1 A,    G <- G + A (1 + G H)^-1 G A^T,    H <- H + A^T H (1 + G H)^-1 A,      H -> X            (4)
+
+starts at A, G, Q of (2), or at their Cayley transforms, with g of the size of A, A_g = A - g, U = A_g^-1 B,
+
+    A <- 1 + 2 g W^T,    G <- 2 g U M^-1 U^T,    H <- 2 g W Q A_g^-1,
+    M = R + U^T Q U,     W = A_g^-T (1 - Q U M^-1 U^T).                                                               (5)
+
+While G = C C^T has a low rank (that of B, twice as much after every step), C is what (4) works with.
+
+There is one stabilising solution: what leaves no residual and a stable loop is it, however it was found. One step
+of Newton's method (Kleinman 1968), a Lyapunov equation for the residual, recovers digits that are lost; the relative
+residual that is left is part of the answer.
 """
 
 from __future__ import annotations
@@ -28,6 +42,12 @@ from alembert.control.gramian import lyapunov
 from alembert.errors import NumericalError
 
 Array = np.ndarray
+_REGULAR = 1e-10  # the least eigenvalue of R, of the largest entry, from which R is inverted
+_SHIFT = 0.5  # g of (5) in root mean squares of the rows of A: between 0.1 and 3 the number of doublings is nearly the same
+_DOUBLINGS = 40  # 2^40 samples: a pole nearer to the axis than 1e-12 of g is none that is clearly stable
+_LAST = 1e-9  # of H: the step after this one is about its square
+_GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to start from, and to end with
+_CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,33 +64,127 @@ def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
     """(1); Q and R are symmetric, R regular (it may be indefinite)."""
     A, B, Q, R, S = _read("care", A, B, Q, R, S)
     n, m = B.shape
-    (A_, B_, Q_, S_, R_), scale, size = _scaled(A, B, Q, S, R)
-    Z = np.zeros
-    J = np.block([[A_, Z((n, n)), B_], [-Q_, -A_.T, -S_], [S_.T, B_.T, R_]])
-    E = np.diag([1.0] * (2 * n) + [0.0] * m)
-    X = _stable_solution("care", J, E, n, m, "lhp")
-    X, residual = _refined(X, lambda X: _care_residual(A_, B_, Q_, R_, S_, X), discrete=False)
-    K = np.linalg.solve(R_, B_.T @ X + S_.T)
-    poles = np.linalg.eigvals(A_ - B_ @ K)
-    _check_stable("care", float(poles.real.max(initial=-1.0)), poles)
-    return RiccatiSolution(X / scale / scale[:, None] * size, K / scale, np.sort_complex(poles), residual)
+    scaled, scale, size = _scaled(A, B, Q, S, R)
+    found = _quick(scaled, discrete=False)
+    if found is None:
+        A_, B_, Q_, S_, R_ = scaled
+        Z = np.zeros
+        J = np.block([[A_, Z((n, n)), B_], [-Q_, -A_.T, -S_], [S_.T, B_.T, R_]])
+        E = np.diag([1.0] * (2 * n) + [0.0] * m)
+        X = _stable_solution("care", J, E, n, m, "lhp")
+        X, residual = _refined(X, lambda X: _care_residual(A_, B_, Q_, R_, S_, X), discrete=False)
+        K = np.linalg.solve(R_, B_.T @ X + S_.T)
+        poles = np.linalg.eigvals(A_ - B_ @ K)
+        _check_stable("care", float(poles.real.max(initial=-1.0)), poles)
+        found = RiccatiSolution(X, K, poles, residual)
+    return _in_given_units(found, scale, size)
 
 
 def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
     """(2); A may be singular."""
     A, B, Q, R, S = _read("dare", A, B, Q, R, S)
     n, m = B.shape
-    (A_, B_, Q_, S_, R_), scale, size = _scaled(A, B, Q, S, R)
-    Z = np.zeros
-    J = np.block([[A_, Z((n, n)), B_], [-Q_, np.eye(n), -S_], [S_.T, Z((m, n)), R_]])
-    E = np.zeros_like(J)
-    E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A_.T, -B_.T
-    X = _stable_solution("dare", J, E, n, m, "iuc")
-    X, residual = _refined(X, lambda X: _dare_residual(A_, B_, Q_, R_, S_, X), discrete=True)
-    K = np.linalg.solve(R_ + B_.T @ X @ B_, B_.T @ X @ A_ + S_.T)
-    poles = np.linalg.eigvals(A_ - B_ @ K)
-    _check_stable("dare", float(np.abs(poles).max(initial=0.0)) - 1, poles)
-    return RiccatiSolution(X / scale / scale[:, None] * size, K / scale, np.sort_complex(poles), residual)
+    scaled, scale, size = _scaled(A, B, Q, S, R)
+    found = _quick(scaled, discrete=True)
+    if found is None:
+        A_, B_, Q_, S_, R_ = scaled
+        Z = np.zeros
+        J = np.block([[A_, Z((n, n)), B_], [-Q_, np.eye(n), -S_], [S_.T, Z((m, n)), R_]])
+        E = np.zeros_like(J)
+        E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A_.T, -B_.T
+        X = _stable_solution("dare", J, E, n, m, "iuc")
+        X, residual = _refined(X, lambda X: _dare_residual(A_, B_, Q_, R_, S_, X), discrete=True)
+        K = np.linalg.solve(R_ + B_.T @ X @ B_, B_.T @ X @ A_ + S_.T)
+        poles = np.linalg.eigvals(A_ - B_ @ K)
+        _check_stable("dare", float(np.abs(poles).max(initial=0.0)) - 1, poles)
+        found = RiccatiSolution(X, K, poles, residual)
+    return _in_given_units(found, scale, size)
+
+
+def _in_given_units(found: RiccatiSolution, scale: Array, size: float) -> RiccatiSolution:
+    X, K = found.X / scale / scale[:, None] * size, found.K / scale
+    return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
+
+
+def _quick(scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution | None:
+    """By doubling, (4); None where R is not positive definite, or where the answer is not good enough to be kept."""
+    A, B, Q, S, R = scaled
+    n, m = B.shape
+    if not n or not m or np.linalg.eigvalsh(R)[0] <= _REGULAR * np.abs(R).max():
+        return None
+    RS = np.linalg.solve(R, S.T)
+    free, cost = A - B @ RS, Q - S @ RS
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        try:
+            start = (free, _root_inverse(B, R), cost) if discrete else _cayley(free, B, cost, R)
+            X = _doubled(*start)
+        except np.linalg.LinAlgError:
+            return None
+    if X is None:
+        return None
+    equation = _dare_residual if discrete else _care_residual
+    left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
+    residual = left(X)[1]
+    if not residual <= _GOOD_START:
+        return None
+    if residual > _GOOD:
+        X, residual = _refined(X, left, discrete=discrete)
+    if residual > _GOOD:
+        return None
+    K = np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T) if discrete else np.linalg.solve(R, B.T @ X + S.T)
+    poles = np.linalg.eigvals(A - B @ K)
+    margin = 1 - np.abs(poles).max() if discrete else -poles.real.max() / max(1e-300, np.abs(A).max())
+    return RiccatiSolution(X, K, poles, residual) if margin > _CLEARLY_STABLE else None
+
+
+def _root_inverse(B: Array, R: Array) -> Array:
+    """C with C C^T = B R^-1 B^T."""
+    root = np.linalg.cholesky(R)
+    return np.asarray(scipy.linalg.solve_triangular(root, B.T, lower=True, check_finite=False).T)
+
+
+def _cayley(A: Array, B: Array, Q: Array, R: Array) -> tuple[Array, Array, Array]:
+    """(5)"""
+    n = len(A)
+    g = _SHIFT * max(np.linalg.norm(A) / np.sqrt(n), 1e-300)
+    inverse = np.linalg.inv(A - g * np.eye(n))
+    U = inverse @ B
+    C = _root_inverse(U, R + U.T @ Q @ U)
+    cost = Q @ inverse
+    seen = C.T @ cost
+    turned = np.eye(n) + 2 * g * (inverse - C @ seen)
+    H = 2 * g * (inverse.T @ cost - seen.T @ seen)
+    return turned, np.sqrt(2 * g) * C, H
+
+
+def _doubled(A: Array, C: Array, H: Array) -> Array | None:
+    """(4), first with the columns of C; None where it does not converge."""
+    n = len(A)
+    G, H = None, (H + H.T) / 2
+    for _ in range(_DOUBLINGS):
+        if G is None and 2 * C.shape[1] > n:
+            G = C @ C.T
+        HA = H @ A
+        if G is None:
+            Y = _root_inverse(C, np.eye(C.shape[1]) + C.T @ H @ C)
+            seen = Y.T @ HA
+            step = A.T @ HA - seen.T @ seen
+        else:
+            solved = np.linalg.solve(np.eye(n) + G @ H, np.hstack([A, G]))
+            step = A.T @ (H @ solved[:, :n])
+        H = H + (step + step.T) / 2
+        size, whole = np.abs(step).max(), np.abs(H).max()
+        if not np.isfinite(size):
+            return None
+        if size <= _LAST * whole:
+            return H
+        if G is None:
+            AY = A @ Y
+            A, C = A @ A - AY @ seen, np.hstack([C, AY])
+        else:
+            more = A @ solved[:, n:] @ A.T
+            A, G = A @ solved[:, :n], G + (more + more.T) / 2
+    return None
 
 
 def hamiltonian_solution(H: Array, size: float) -> Array | None:

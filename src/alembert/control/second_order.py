@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from alembert.control import arguments
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import Lyapunov
 from alembert.control.responses import FrequencyResponse, ResponseEvaluator
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -173,8 +173,9 @@ class SecondOrder:
             raise NumericalError(
                 "position_singular_values: the system is not stable; damp or leave out its rigid modes first"
             )
-        pairs = ((G.A, G.B @ G.B.T), (G.A.T, G.C.T @ G.C))
-        S, R = (_factor(_within(A, lyapunov(A, Q), band)[:n, :n]) for A, Q in pairs)
+        equation = Lyapunov(G.A)
+        P, Q = equation.solve(G.B @ G.B.T), equation.adjoint(G.C.T @ G.C)
+        S, R = (_factor(_within(A, X, band)[:n, :n]) for A, X in ((G.A, P), (G.A.T, Q)))
         U, s, V = np.linalg.svd(R.T @ S)
         return (S, R), s, U, V
 

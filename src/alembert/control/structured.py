@@ -28,7 +28,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from alembert.control import arguments
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
 from alembert.control.statespace import StateSpace
@@ -263,7 +263,8 @@ class _Loop:
         A, B, C, D = parts
         if np.any(np.abs(D) > 1e-12):
             return np.inf, np.zeros(self.structure.size)
-        P, Q = lyapunov(A, B @ B.T), lyapunov(A.T, C.T @ C)
+        equation = Lyapunov(A)
+        P, Q = equation.solve(B @ B.T), equation.adjoint(C.T @ C)
         norm = float(np.sqrt(max(np.trace(C @ P @ C.T), 1e-300)))
         slope = 2 * (self.B2.T @ Q + D12.T @ C) @ P @ self.C2.T + 2 * self.B2.T @ Q @ B @ D21.T
         return norm, self._gradient(slope) / (2 * norm)
