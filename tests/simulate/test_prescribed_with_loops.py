@@ -7,7 +7,7 @@ import pytest
 import alembert as al
 from alembert.constraints import compiled
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.simulate import Event, events, simulate
+from alembert.simulate import Event, ForceElement, events, simulate
 from alembert.simulate.adaptive import Counters, Flow, _jacobian
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
@@ -249,8 +249,8 @@ def test_what_cannot_be(slider_crank):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("closed", [False, True])
-def test_jacobian_of_implicit_schemes_is_exact(slider_crank, closed):
+@pytest.mark.parametrize(("closed", "reading"), [(False, False), (True, False), (True, True)])
+def test_jacobian_of_implicit_schemes_is_exact(slider_crank, closed, reading):
     """Against central differences, with a controller on the free joints: 1e-12 of truncation, and rounding over the step of
     1e-6, of slopes up to 140: 1e-5 is far above both. A wrong or missing term is as large as the slopes."""
     m, joint = al.library.two_link(), "shoulder"
@@ -261,7 +261,17 @@ def test_jacobian_of_implicit_schemes_is_exact(slider_crank, closed):
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
     motion = ca.Function("turn", [t], [0.3 + RATE * t + 0.4 * ca.sin(3 * t)])
     law = ca.Function("law", [t, q, v], [-30 * q - 2 * v])
-    system = Simulation(m, Inputs(prescribed={joint: motion}, controller=law), ())
+
+    def worn(t, poses, velocities, reactions):
+        """Rubs as the pin is loaded: its force depends on the state through reactions as well."""
+        N = ca.sqrt(ca.sumsqr(reactions["pin"][3:6]) + 1.0)
+        return ca.vertcat(0, 0, 0, -0.3 * N * velocities[0][3:6])
+
+    forces = [ForceElement("piston", wrenches=worn, reactions="pin")] if reading else []
+    push = {"piston": [0, 0, 0, 3.0, 0, 0]} if closed else None
+    system = Simulation(
+        m, Inputs(prescribed={joint: motion}, controller=law, forces=forces, wrenches=push), ()
+    )
     flow, rng = Flow(system, np.zeros(m.nv), 0.0), np.random.default_rng(0)
     start = rng.normal(size=m.nq)
     if closed:
@@ -278,3 +288,20 @@ def test_jacobian_of_implicit_schemes_is_exact(slider_crank, closed):
     np.testing.assert_allclose(
         _jacobian(flow, q0, Counters())(0.1, y), np.array(columns).T, rtol=0, atol=1e-5
     )
+    if closed:
+        flow.begin(q0, v0)
+        for _ in range(3):
+            y = np.concatenate([1e-4 * rng.normal(size=m.nv), v0 * (1 + 1e-4 * rng.normal(size=m.nv))])
+            t = 0.1 + 1e-3 * rng.random()
+            q, v = q0 + y[: m.nv], y[m.nv :].copy()
+            # accelerations reach 1e3; their factors have conditions up to 1e3
+            a = flow.slope(t, q, v, np.zeros(0))[0]
+            np.testing.assert_allclose(flow.rates(t, y), np.r_[v, a], rtol=0, atol=1e-8)
+            settled = flow.rates.settled(t, q, v)
+            for x, other in zip(settled, system.settled(t, q, v), strict=True):
+                np.testing.assert_allclose(x, other, rtol=0, atol=1e-11)
+            found = flow.rates.efforts(
+                np.array([t, t]), *(np.tile(x, (2, 1)) for x in settled), np.zeros((2, 0))
+            )
+            expected = flow.efforts(t, *settled, np.zeros(0))
+            np.testing.assert_allclose(found, [expected, expected], rtol=0, atol=1e-8)

@@ -7,6 +7,9 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.simulate import ContactFriction, ForceElement, Forces, simulate
+from alembert.simulate.adaptive import Flow
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.simulation import Simulation
 
 G = 9.81
 R, MU, MASS = 2.0, 0.3, 0.7
@@ -111,6 +114,30 @@ def test_friction_changes_the_normal_force(rod, sign):
     found = run.recorded["reaction:floor"].values[0]
     # the point of contact is the frame's origin: no moment; the force is in the rod's axes
     np.testing.assert_allclose(found, [0, 0, 0, s * N, c * N, 0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_jacobian_knows_that_reactions_change(rod, driven):
+    """Against central differences over 1e-6, of slopes up to 1e2: truncation and rounding are below 1e-7."""
+    m = rod
+    if driven:  # carried by a motor, which changes the reactions as well
+        builder = al.ModelBuilder("carried", gravity=(0, -G, 0))
+        builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="cart")
+        m = builder.build().attach(rod, to="cart")
+    t = ca.SX.sym("t")
+    motion = {"cart": ca.Function("x", [t], [0.3 * ca.sin(5 * t)])} if driven else None
+    system = Simulation(m, Inputs(forces=[ContactFriction("floor", 0.5, speed=0.2)], prescribed=motion), ())
+    flow, free = Flow(system, np.zeros(m.nv), 0.0), np.zeros(0)
+    start = np.r_[np.zeros(m.nv - 1), 0.9], np.r_[np.zeros(m.nv - 3), 0.7, 0, -0.4]
+    q0, v0 = system.settled(0.1, *start)
+
+    def slope(y):
+        """Off the surface by less than what is accepted at stages."""
+        return flow.slope(0.1, q0 + y[: m.nv], v0 + y[m.nv :], free)[0]
+
+    d = 1e-6
+    columns = [(slope(d * e) - slope(-d * e)) / (2 * d) for e in np.eye(2 * m.nv)]
+    np.testing.assert_allclose(flow.slopes(0.1, q0, v0, free)[0], np.array(columns).T, rtol=0, atol=1e-6)
 
 
 def test_a_jammed_rod_is_told(rod):

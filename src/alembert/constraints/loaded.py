@@ -42,7 +42,7 @@ def newton_kernel(rows: ConstraintRows, reads: Sequence[Read], held: Held = ()) 
     def solution(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
         """(1)"""
         by = Admittance(Pattern(rows.model.compute.tree), rows.slice_list, x["factor"], x["chosen"], x["G"])
-        S = _selected(rows, x["T"], reads)
+        S = selected(rows, x["T"], reads)
 
         def forces(b: ca.SX, bias: ca.SX | float = 0.0) -> ca.SX:
             return by.solve(-(bias + by.weighted.T @ by.inward(b)))
@@ -63,8 +63,8 @@ def newton_kernel(rows: ConstraintRows, reads: Sequence[Read], held: Held = ()) 
     )
 
 
-def _selected(rows: ConstraintRows, T: ca.SX, reads: Sequence[Read]) -> ca.SX:
-    """S"""
+def selected(rows: ConstraintRows, T: ca.SX, reads: Sequence[Read]) -> ca.SX:
+    """S of (1); T has the wrenches of loops by rows"""
     S = ca.SX(len(reads), rows.count)
     for k, (name, entry) in enumerate(reads):
         s = rows.slices[name]

@@ -26,8 +26,9 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
-from alembert.simulate import passages
+from alembert.simulate import chart_rates, passages
 from alembert.simulate.actuators import Lags, Ramp
+from alembert.simulate.chart_rates import ChartRates
 from alembert.simulate.passages import Approach
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import chart_kernel
@@ -60,7 +61,21 @@ class Flow:
         self.exact = not (system.laws or system.loads.wrench_laws)
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
-        self.project, self.distance = system.settled, system.distance
+        self.distance = system.distance
+        self.rates = (
+            ChartRates(system, effort, within) if lags is None and chart_rates.compiles(system) else None
+        )
+        """the same in machine code, where that is made"""
+
+    def begin(self, q: Array, v: Array) -> None:
+        """A chart about q."""
+        if self.rates is not None:
+            self.rates.begin(q, v)
+
+    def project(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state with its prescribed part put in place, and loops closed around it."""
+        found = None if self.rates is None else self.rates.settled(t, q, v)
+        return self.system.settled(t, q, v) if found is None else found
 
     def approach(self, before: Approach | None, t: float, q: Array, v: Array) -> Approach | None:
         """To a singular place of the constraints, whose minimal set is chosen here; None where none is looked for."""
@@ -99,6 +114,10 @@ class Flow:
             return np.where(system.prescribed, system.required_efforts(t, q, v, given), given)
         return given
 
+    def efforts_along(self, times: Array, q: Array, v: Array, z: Array) -> Array | None:
+        """(N, nv): the same at times (N,), where machine code knows them."""
+        return None if self.rates is None else self.rates.efforts(times, q, v, self.x(z))
+
     def slope(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """v' and z'."""
         system, x = self.system, self.x(z)
@@ -110,13 +129,10 @@ class Flow:
         return a, np.concatenate([self.lags.rates(z[: self.lag_size], u), system.rates(t, q, v, x)])
 
     def _effort_slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
-        """d tau/d(q, v, z); and the rows of z' with respect to the same."""
+        """d tau/d(q, v, z) of what does not read reactions; and the rows of z' with respect to the same."""
         system, nv, x = self.system, self.system.model.nv, self.x(z)
         if self.lags is None:
-            tau, of_x = system.slopes(t, q, v, x)
-            if system.loads.reading is not None:
-                tau[:, : 2 * nv] += system.reading_slopes(t, q, v, self._total(t, q, v, z, reading=False))
-            return tau, of_x
+            return system.slopes(t, q, v, x)
         u, rates = system.controller_slopes(t, q, v, x)
         by_u, by_z, rate_u, rate_z = self.lags.slopes(z[: self.lag_size], self.asked(t, q, v, z))
         if self.ramp is not None:
@@ -131,16 +147,12 @@ class Flow:
             s_q, s_v = system.loads.slopes(t, q, v)
             tau[:, :nv] += s_q
             tau[:, nv : 2 * nv] += s_v
-        if system.loads.reading is not None:
-            tau[:, : 2 * nv] += system.reading_slopes(t, q, v, self._total(t, q, v, z, reading=False))
         rows = [with_lags(rate_u @ u, rate_z), with_lags(rates, np.zeros((len(rates), self.lag_size)))]
         return tau, np.vstack(rows)
 
-    def _total(self, t: float, q: Array, v: Array, z: Array, *, reading: bool = True) -> Array:
+    def _total(self, t: float, q: Array, v: Array, z: Array) -> Array:
         given = self._effort(t, q, v, z)
-        return self.system.all_efforts(
-            t, q, v, given, x=self.x(z), held=self.lags is not None, reading=reading
-        )
+        return self.system.all_efforts(t, q, v, given, x=self.x(z), held=self.lags is not None)
 
     def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""
@@ -291,11 +303,15 @@ def pieces(
         counters.approach = approach
         near = approach is not None and approach.near
         soon = approach is not None and approach.ahead < passages.FORESEEN * (counters.step or np.inf)
+        flow.begin(q, v)
         if not soon:  # a passage follows the step that came
             born(Birth(t, q, v, z, counters.step, approach))
 
         def derivative(t: float, y: Array, base: Array = base, near: bool = near) -> Array:
             def slope() -> Array:
+                known = None if near or flow.rates is None else flow.rates(t, y)
+                if known is not None:
+                    return known
                 e, v = y[:nv], y[nv : 2 * nv]
                 q = model.integrate(base, e)
                 if near:
@@ -367,8 +383,11 @@ def pieces(
             yield piece
             if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
-            if name not in MULTISTEP and (made == RENEWED or flow.on_surface):
+            if name not in MULTISTEP and (made == RENEWED or (flow.on_surface and approach is not None)):
                 break
+            if name not in MULTISTEP and flow.on_surface:
+                _put_back(solver, flow, base)
+                continue
             if flow.on_surface:
                 q = model.integrate(base, solver.y[:nv])
                 counters.approach = flow.approach(
@@ -383,6 +402,15 @@ def pieces(
         t, q, v, z = solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
         if flow.on_surface:
             q, v = flow.project(t, q, v)
+
+
+def _put_back(solver: Any, flow: Flow, base: Array) -> None:
+    """Have one of SciPy's one-step schemes go on from the surface of constraints, in the same chart."""
+    model, y = flow.system.model, solver.y
+    nv = model.nv
+    q, v = flow.project(solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy())
+    solver.y = np.concatenate([model.difference(base, q), v, y[2 * nv :]])
+    solver.f = solver.fun(solver.t, solver.y)
 
 
 def _piece(flow: Flow, base: Array, dense: Callable[[Any], Array], start: float, end: float) -> DenseStep:

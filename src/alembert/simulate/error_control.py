@@ -319,7 +319,7 @@ class AdaptiveRun:
             self.keeper.upto(piece.end, piece)
             self._tell(piece)
         self.t, self.z = end, piece.memory(end)
-        self.q, self.v = self.system.settled(end, *piece.at(end))
+        self.q, self.v = flow.project(end, *piece.at(end))
 
 
 def ticks(system: Simulation) -> tuple[Schedule | None, float]:
@@ -376,7 +376,7 @@ class AdaptiveKeeper:
             self.z += list(piece.memory(times))
             if self.exactly:
                 for t, x, y in zip(times.tolist(), q, v, strict=True):
-                    x, y = self.system.settled(t, x, y)
+                    x, y = self.flow.project(t, x, y)
                     self.q.append(x)
                     self.v.append(y)
             else:

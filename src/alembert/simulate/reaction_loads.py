@@ -190,25 +190,27 @@ class ReactionLoads:
             model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
         return model.compute.kernels[key]
 
-    def slopes(self, t: Array, q: Array, v: Array, *read: Array) -> tuple[Array, Array]:
-        """d/dq (tangent) and d/dv of the efforts, where the reactions stay as they are."""
-        model, n = self.model, self.model.nv
+    def slopes(self, t: Array, q: Array, v: Array, f: Array, *last: Array) -> tuple[Array, Array, Array]:
+        """d/dq (tangent), d/dv and d/df of the efforts, where f are the forces of all rows."""
+        model, n, count = self.model, self.model.nv, self.rows.count
         key = f"simulate:reaction_slopes:{model.fingerprint}:{self.key}"
 
         def build() -> KernelSource:
-            (t, q, v, p, r), u, _ = self._graph
-            d = ca.SX.sym("d", n)
+            (t, q, v, p, r), u, reads = self._graph
+            f, d, at = ca.SX.sym("f", count), ca.SX.sym("d", n), self.rows.graph
+            T = ca.substitute(ca.densify(at.found.basis), ca.vertcat(at.q, at.parameters), ca.vertcat(q, p))
+            u = ca.substitute(u, r, loaded.selected(self.rows, T, reads) @ f)
             moved = ca.substitute(u, q, model.space.integrate(q, d))
-            found = [ca.densify(ca.substitute(ca.jacobian(moved, x), d, ca.SX.zeros(n))) for x in (d, v)]
-            given = [t, q, v, r, *([p] if model.parameters else [])]
+            found = [ca.densify(ca.substitute(ca.jacobian(moved, x), d, ca.SX.zeros(n))) for x in (d, v, f)]
+            given = [t, q, v, f, *([p] if model.parameters else [])]
             return FunctionSource(ca.Function("slopes", given, found))
 
         if key not in model.compute.kernels:
             arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (n,))]
-            arguments.append(Argument("read", (len(self.reads),)))
+            arguments.append(Argument("f", (count,)))
             if model.parameters:
                 arguments.append(Argument("parameters", (len(model.parameters),)))
-            results = [Argument("dq", (n, n)), Argument("dv", (n, n))]
+            results = [Argument("dq", (n, n)), Argument("dv", (n, n)), Argument("df", (n, count))]
             model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
-        dq, dv = model.compute.kernels[key](t, q, v, *read)
-        return dq, dv
+        dq, dv, df = model.compute.kernels[key](t, q, v, f, *last)
+        return dq, dv, df

@@ -318,20 +318,14 @@ class Simulation:
             return np.zeros(self.model.nv)
         if np.ndim(t) and (self.loads.has_wrenches or self.prescribes):
             found = [
-                self._reading(float(x), q[..., k, :], v[..., k, :], np.broadcast_to(tau, v.shape)[..., k, :])[
-                    0
-                ]
+                self._reading(float(x), q[..., k, :], v[..., k, :], np.broadcast_to(tau, v.shape)[..., k, :])
                 for k, x in enumerate(np.ravel(t))
             ]
             return np.stack(found, axis=-2)
-        return self._reading(t, q, v, tau)[0]
+        return self._reading(t, q, v, tau)
 
-    def reading_slopes(self, t: float, q: Array, v: Array, tau: Array) -> Array:
-        """(nv, 2 nv): d/d(q, v) of the same at one state, where the reactions stay as they are."""
-        return self._reading(t, q, v, tau)[1]
-
-    def _reading(self, t: Any, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        """The efforts of what reads reactions; and, at one state, d/d(q, v) of them where reactions stay."""
+    def _reading(self, t: Any, q: Array, v: Array, tau: Array) -> Array:
+        """The efforts of what reads reactions."""
         assert self.loads.reading is not None
         held = tuple(self.prescribed.tolist()) if self.prescribes else ()
         p = self.parameter_array()
@@ -345,7 +339,7 @@ class Simulation:
         chosen = self.chosen(q, v, unique=True, along_time=bool(np.ndim(t)))
         active = self.model.constrained_compute.rows.system("simulate", self.active).active
         kernel = self.loads.reading.kernel(wrenches=self.loads.has_wrenches, held=held)
-        u, read = kernel(*given, chosen, active, *last)
+        u: Array = kernel(*given, chosen, active, *last)[0]
         if not np.isfinite(u).all():
             at = np.ravel(t)[int(np.argmin(np.isfinite(u).all(axis=-1).ravel())) % np.size(t)]
             raise NumericalError(
@@ -353,9 +347,33 @@ class Simulation:
                 f"at t = {at:.6g} s: they change the reactions by more than they follow from (friction jams the mechanism), "
                 "or these are not finite; a smaller coefficient or a smoother law has one"
             )
-        if np.ndim(t) or q.ndim > 1:
-            return u, np.zeros(0)
-        return u, np.hstack(self.loads.reading.slopes(*given[:3], read, *last))
+        return u
+
+    def _reading_slopes(
+        self, t: float, q: Array, v: Array, tau: Array, d: Any, wrenches: Any
+    ) -> tuple[Array, Array]:
+        """How efforts that read reactions follow: all efforts change by X^-1 (U d(q, v) + dtau), where dtau are others.
+
+        With `d` the derivatives of the accelerations under all efforts tau, G^T f = r(q, v, a) - tau gives those of the
+        forces f of the rows, on which the efforts u(q, v, f) depend: X = 1 - u_f f_tau, U = u_(q, v) + u_f f_(q, v).
+        """
+        assert self.loads.reading is not None
+        rows, nv = self.model.constrained_compute.rows, self.model.nv
+        tree, a = rows.primary, d.acceleration
+        last = [self.parameter_array()] if self.model.parameters else []
+        given = {"wrenches": wrenches, "parameters": self.parameters}
+        of_tree = tree.inverse_dynamics_derivatives(q, v, a, **given)
+        chosen = np.flatnonzero(self.chosen(q, v, unique=True))
+        G = rows.terms(q[None], v[None], *(x[None] for x in last))[1][0][chosen]
+        f, solve = np.zeros(rows.count), np.linalg.pinv(G.T)
+        f[chosen] = solve @ (tree.inverse_dynamics(q, v, a, **given) - tau)
+        pushed = rows.blocks.spread_square(rows.derivatives(q, v, a, f, *last)[0])[0]
+        f_q = solve @ (of_tree.dq + of_tree.da @ d.dq - pushed)
+        f_v = solve @ (of_tree.dv + of_tree.da @ d.dv)
+        f_tau = solve @ (of_tree.da @ d.dtau - np.eye(nv))
+        u_q, u_v, u_f = self.loads.reading.slopes(np.array([t]), q, v, f, *last)
+        u_f = u_f[:, chosen]
+        return np.eye(nv) - u_f @ f_tau, np.hstack([u_q + u_f @ f_q, u_v + u_f @ f_v])
 
     def point(
         self,
@@ -446,20 +464,26 @@ class Simulation:
     def acceleration_slopes(
         self, t: float, q: Array, v: Array, tau: Array, slopes: Array, within: float | None = None
     ) -> Array:
-        """d/d(q, v, z) of the accelerations (nv, 2 nv + size) under efforts tau with the `slopes` d tau/d(q, v, z).
+        """d/d(q, v, z) of the accelerations (nv, 2 nv + size) under efforts tau, where those that do not read reactions have
+        the `slopes` d tau/d(q, v, z).
 
         Prescribed speeds p take efforts u with (dv/dt)_p as it is given; with A = da/dtau, d_p a = 0 makes, of the slopes D
         at constant u, D - A_p A_pp^-1 D_p.
         """
+        nv, wrenches = self.model.nv, self.loads.wrenches_at(t, q, v, within)
         if self.prescribes:
-            tau = self._hybrid(t, q, v, tau, self.loads.wrenches_at(t, q, v, within))[1]
+            tau = self._hybrid(t, q, v, tau, wrenches)[1]
         d = self.derivatives(t, q, v, tau, within)
-        nv = self.model.nv
-        found = d.dtau @ slopes
+        A = d.dtau
+        if self.loads.reading is not None:
+            X, U = self._reading_slopes(t, q, v, tau, d, wrenches)
+            slopes, A = slopes.copy(), np.linalg.solve(X.T, A.T).T
+            slopes[:, : 2 * nv] += U
+        found = A @ slopes
         found[:, : 2 * nv] += np.hstack([d.dq, d.dv])
         if self.prescribes:
             p = self.prescribed
-            found -= d.dtau[:, p] @ np.linalg.lstsq(d.dtau[np.ix_(p, p)], found[p], rcond=1e-12)[0]
+            found -= A[:, p] @ np.linalg.lstsq(A[np.ix_(p, p)], found[p], rcond=1e-12)[0]
             found[p], found[:, : 2 * nv][:, np.tile(p, 2)] = 0.0, 0.0
         return found
 

@@ -242,7 +242,7 @@ def override(plant: StepModel, x: Any, given: Any, *, of_q: bool) -> Any:
     return ca.vertcat(*parts)
 
 
-class _Tracer:
+class Tracer:
     """Runs a scheme on symbols and writes down the calls."""
 
     def __init__(self, plant: StepModel, layout: Layout) -> None:
@@ -377,6 +377,31 @@ class _Tracer:
             self.temporaries[name] = size
             self.known[name] = ca.SX.sym(name, size)
 
+    def chart_rates(self) -> None:
+        """The rates at the time `start` where q = integrate(base, e), into `rate`; and, into `q_at`, `v_at` and `total`, the
+        state with its prescribed part and all efforts but those of the drives of prescribed motion."""
+        layout, plant, state = self.layout, self.plant, self.known["state"]
+        e, moving = state[layout["e"]], layout.moving(state)
+        space, nv = plant.model.space, plant.model.nv
+        at = self.at(self.known["start"], space.integrate(state[layout["q"]], e), moving)
+        total = "tau_0" if "controller" in self.sources else self.effort
+        efforts = [total] if plant.reading is None else [total, "load"]
+        self.known |= {name: ca.SX.sym(name, nv) for name in efforts}
+        rate = ca.vertcat(space.chart_rate(e, moving[:nv]), at.a)
+        acting = sum((self.known[name] for name in efforts[1:]), self.known[efforts[0]])
+        self.segment("rates", [rate, at.q, at.v[:nv], acting], ["rate", "q_at", "v_at", "total"])
+
+    def settled(self) -> None:
+        """The state (q, v) with its prescribed part at the time `start`, and loops closed around it, into `back`."""
+        plant, state, layout = self.plant, self.known["state"], self.layout
+        q, v = state[layout["q"]], state[layout["v"]]
+        assert self.loops is not None
+        if plant.motion is not None:
+            q_p, v_p, _ = plant.motion(self.known["start"])
+            q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)
+        self.segment("moved", [q, v], ["q_end", "v_end"])
+        self.body += self.loops.projection("q_end", "v_end")
+
     def run(self, scheme: Scheme, *, starting: bool) -> None:
         layout, plant = self.layout, self.plant
         state, h = self.known["state"], self.known["step"]
@@ -440,7 +465,7 @@ def stepping_kernel(plant: StepModel, scheme: Scheme, *, starting: bool = False)
     given = arguments(plant, layout.size)
 
     def build() -> KernelSource:
-        tracer = _Tracer(plant, layout)
+        tracer = Tracer(plant, layout)
         tracer.run(scheme, starting=starting)
         return recorded(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
 

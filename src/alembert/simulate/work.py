@@ -141,8 +141,10 @@ class Account:
 
     def _power(self, times: Array, piece: DenseStep, flow: Flow) -> Array:
         (q, v), z = piece.at(times), piece.memory(times)
-        rows = zip(times.tolist(), q, v, z, strict=True)
-        return power(self.system, times, q, v, np.array([flow.efforts(*row) for row in rows]))
+        efforts = flow.efforts_along(times, q, v, z)
+        if efforts is None:
+            efforts = np.array([flow.efforts(*row) for row in zip(times.tolist(), q, v, z, strict=True)])
+        return power(self.system, times, q, v, efforts)
 
 
 @cache
