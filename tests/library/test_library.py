@@ -24,6 +24,7 @@ SIZES = {  # bodies, nq, nv, actuators
     "satellite": (4, 10, 9, 3),
     "pitcher": (3, 6, 5, 5),
     "chain": (10, 10, 10, 10),
+    "truss_arm": (35, 65, 60, 0),
 }
 
 

@@ -18,6 +18,7 @@ from alembert.library.pendulums import two_link as two_link
 from alembert.library.pitcher import pitcher as pitcher
 from alembert.library.random_tree import random_tree as random_tree
 from alembert.library.satellite import satellite as satellite
+from alembert.library.truss import truss_arm as truss_arm
 from alembert.model import Model
 from alembert.model.printing import unknown
 
@@ -32,6 +33,7 @@ _MODELS: dict[str, Callable[..., Model]] = {
     "satellite": satellite,
     "pitcher": pitcher,
     "chain": chain,
+    "truss_arm": truss_arm,
     "random_tree": random_tree,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from alembert.errors import ModelError, UnsupportedError
@@ -15,35 +15,95 @@ from alembert.model.placement import Placement
 
 
 def extract(model: Model, body: str, *, name: str | None) -> Model:
-    inside = set(model.subtree(body))
-    inside_joints = {joint.name for joint in model.joints if joint.child in inside}
-    frames = tuple(frame for frame in model.frames if frame.body in inside)
-    kept_frames = {frame.name for frame in frames} | inside
-    joints = tuple(
-        dataclasses.replace(joint, parent=WORLD, placement=Placement()) if joint.child == body else joint
-        for joint in model.joints
-        if joint.child in inside
-    )
-    return check(
-        dataclasses.replace(
-            model,
-            name=name or body,
-            bodies=tuple(b for b in model.bodies if b.name in inside),
-            joints=joints,
-            frames=frames,
-            loops=tuple(x for x in model.loops if {x.frame_a, x.frame_b} <= kept_frames),
-            couplings=tuple(c for c in model.couplings if {c.joint, *c.masters} <= inside_joints),
-            equations=tuple(
-                e
-                for e in model.equations
-                if _ends_of(model, e)[0] <= inside_joints and _ends_of(model, e)[1] <= kept_frames
-            ),
-            actuators=tuple(a for a in model.actuators if a.joint in inside_joints),
-            sensors=tuple(
-                s for s in model.sensors if s.target in (inside_joints if s.of_joint else kept_frames)
-            ),
-            visuals=(),
+    def hung(joint: Joint) -> Joint:
+        return (
+            dataclasses.replace(joint, parent=WORLD, placement=Placement()) if joint.child == body else joint
         )
+
+    return check(_part(model, set(model.subtree(body)), name or body, hung))
+
+
+def between(model: Model, below: str, above: str) -> Model:
+    """The bodies that move `above` relative to the body (or world) `below`: a section of an arm.
+
+    Bodies belong together where one hangs from the other, or a loop, coupling or equation ties them; those that lead from
+    one of the two to the other are the section. The body below stands still, as a frame of the section's world.
+    """
+    if above not in set(model.subtree(below)) - {below}:
+        raise ModelError(f"the body {above!r} does not hang from {below!r}: there is no section between them")
+    ends = {below, above}
+    inside = {above}
+    for group, beside in _groups(model, {WORLD, *ends}):
+        if ends <= beside:
+            if not beside <= ends:
+                raise UnsupportedError(
+                    f"{min(group)!r}, between {below!r} and {above!r}, is tied to the world or to another section as well; "
+                    "sections share nothing but the bodies at their ends"
+                )
+            inside |= group
+
+    def hung(joint: Joint) -> Joint:
+        return dataclasses.replace(joint, parent=WORLD) if joint.parent == below else joint
+
+    ground = [dataclasses.replace(f, body=WORLD) for f in model.frames if f.body == below]
+    ground += [Frame(below, WORLD)] if below != WORLD else []
+    nodes = [x.name for x in (*ground, *(j for j in model.joints if j.parent == below)) if x.node]
+    if nodes:
+        raise UnsupportedError(f"{nodes[0]!r} is on a flexible body: sections begin at rigid ones")
+    name = f"{model.name} from {below} to {above}"
+    return check(_part(model, inside, name, hung, tuple(ground), frozenset({WORLD})))
+
+
+def _groups(model: Model, cuts: set[str]) -> list[tuple[set[str], set[str]]]:
+    """Bodies that belong together when `cuts` are taken out, and which of the cuts each group is tied to."""
+    child = {joint.name: joint.child for joint in model.joints}
+    on = {name: frame.body for name, frame in model.frames_by_name.items()}
+    ties = [{joint.parent, joint.child} for joint in model.joints]
+    ties += [{on[x.frame_a], on[x.frame_b]} for x in model.loops]
+    ties += [{child[j] for j in (c.joint, *c.masters)} for c in model.couplings]
+    for equation in model.equations:
+        joints, frames = _ends_of(model, equation)
+        ties.append({child[j] for j in joints} | {on[f] for f in frames})
+    groups: list[tuple[set[str], set[str]]] = []
+    for tie in ties:
+        bodies, beside = tie - cuts, tie & cuts
+        if not bodies:
+            continue
+        for group in [g for g in groups if g[0] & bodies]:
+            groups.remove(group)
+            bodies, beside = bodies | group[0], beside | group[1]
+        groups.append((bodies, beside))
+    return groups
+
+
+def _part(
+    model: Model,
+    inside: set[str],
+    name: str,
+    hung: Callable[[Joint], Joint],
+    ground: tuple[Frame, ...] = (),
+    also: frozenset[str] = frozenset(),
+) -> Model:
+    """Some bodies of a model as one of their own; `ground` are frames of its world, `also` other frames that it keeps."""
+    inside_joints = {joint.name for joint in model.joints if joint.child in inside}
+    frames = (*ground, *(frame for frame in model.frames if frame.body in inside))
+    kept_frames = {frame.name for frame in frames} | inside | also
+    return dataclasses.replace(
+        model,
+        name=name,
+        bodies=tuple(b for b in model.bodies if b.name in inside),
+        joints=tuple(hung(joint) for joint in model.joints if joint.child in inside),
+        frames=frames,
+        loops=tuple(x for x in model.loops if {x.frame_a, x.frame_b} <= kept_frames),
+        couplings=tuple(c for c in model.couplings if {c.joint, *c.masters} <= inside_joints),
+        equations=tuple(
+            e
+            for e in model.equations
+            if _ends_of(model, e)[0] <= inside_joints and _ends_of(model, e)[1] <= kept_frames
+        ),
+        actuators=tuple(a for a in model.actuators if a.joint in inside_joints),
+        sensors=tuple(s for s in model.sensors if s.target in (inside_joints if s.of_joint else kept_frames)),
+        visuals=(),
     )
 
 

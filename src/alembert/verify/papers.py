@@ -36,6 +36,10 @@ ACC1989 = {
     "Keat": ("Simulation studies using multibody dynamics code DART", 446),
     "Lilly, Orin": ("Efficient dynamic simulation for multiple chain robotic mechanisms", 73),
     "Lin, Yae": ("Recursive linearization of multibody dynamics equations of motion", 57),
+    "Naccarato, Hughes": (
+        "An inverse kinematics algorithm for a highly redundant variable-geometry-truss manipulator",
+        407,
+    ),
     "Nikravesh, Gim, Arabyan, Rein": (
         "Systematic generation of multibody equations of motion suitable for recursive and parallel manipulation",
         43,

@@ -4,9 +4,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.joints import Distance, Free, Prismatic, Revolute, TouchingSurfaces, Translational
-from alembert.model import Coupling, Inertia, ModelBuilder
+from alembert.library import truss_arm
+from alembert.model import Box, Coupling, Inertia, ModelBuilder, Placement, Visual
+from alembert.reach import ReferenceCurve, track_curve
 from alembert.simulate import ContactFriction, SpringDamper, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
 
 
 @case(
@@ -190,3 +193,75 @@ def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float,
         cone * (radius + rail) / half_gauge / 2 * length,
         reason,
     )
+
+
+@case(
+    source=acc1989(
+        "Naccarato, Hughes", "sections 3 and 4, equations (12), (29), (38), (39); members in closed form"
+    ),
+    kind="closed form",
+    tags=("loops", "acc1989"),
+    parameters={"bays": 5, "steps": 50, "way": (3.5, 1.0, -2.5), "clearance": 0.6},
+    missing="""geometry of the arm, of the obstacles and of the path, and the run times, which are in a figure: a truss
+    of double octahedra here, whose bays are mirror images about the plane of the actuated triangle""",
+)
+def variable_geometry_truss(bays: int, steps: int, way: tuple[float, ...], clearance: float) -> Items:
+    """A truss of five bays follows a reference curve past two cubes in 50 steps."""
+    arm = truss_arm(bays)
+    tip = arm.frame_pose(arm.neutral(), "tip").translation
+    ends = tip + np.linspace(0, 1, steps)[:, None] * way
+    cubes = [Visual(Box((1.0, 1.0, 1.0)), Placement(at)) for at in ((2.2, -0.2, 3.2), (-0.9, 0.4, 4.5))]
+    first = ReferenceCurve.straight(tip, vertices=6)
+    curves = first.reach(ends, length=(0.6 * tip[2], 1.15 * tip[2]), avoid=cubes, clearance=clearance)
+    frames = [f"bay{k}.top" for k in range(1, bays + 1)]
+    found = track_curve(arm, curves, frames)
+    # each section to 1e-9; the error of one is in the base of the next, turned but not enlarged much
+    few = bays * 1e-8
+    reached = arm.frame_pose(found.q, "tip").translation
+    yield Check("end effector on its path [m]", reached, ends, few, "tolerance 1e-9 of each bay")
+    yield Check(
+        "fixed members and pins [m]",
+        arm.constraint_residual(found.q),
+        0.0,
+        1e-8,
+        "tolerance 1e-9 of each bay",
+    )
+    near = np.array([curves.clearance(cube) for cube in cubes])
+    # at 30 places of a curve of 8.2 m: between two of them it may come nearer by 1 - cos of its turn there, 0.14 m at 15 deg
+    short = np.maximum(clearance - near, 0.0)
+    yield Check("clearance that is missing [m]", short, 0.0, 0.05, "kept at 30 places of the curve")
+    hinges, lengths = [], []
+    base = [(np.eye(3), np.zeros(3))] * steps
+    for k in range(1, bays + 1):
+        X = arm.frame_pose(found.q, f"bay{k}.top")
+        chords = [R.T @ (x - p) for (R, p), x in zip(base, X.translation, strict=True)]
+        hinges.append([_mirrored(chord) for chord in chords])
+        base = [(X.rotation[i], X.translation[i]) for i in range(steps)]
+    angles = np.moveaxis(np.array(hinges), 1, 0)
+    ours = found.q[:, [arm.q_slice(f"bay{k}.lower{j}").start for k in range(1, bays + 1) for j in (1, 2, 3)]]
+    yield Check("hinges below the nodes [rad]", ours, angles.reshape(steps, -1), few, "tolerance of each bay")
+    for k in range(1, bays + 1):
+        lengths.append(found.distance(f"bay{k}.node1", f"bay{k}.node2"))
+    at = np.linspace(0, 1, steps)
+    yield Plot(
+        "part of the way",
+        "actuated member [m]",
+        tuple(Line(f"bay {k + 1}", at, x) for k, x in enumerate(lengths)),
+    )
+
+
+def _mirrored(p: np.ndarray) -> list[float]:
+    """The hinges of a bay, of unit members, whose top is at p: its nodes are in the plane that mirrors 0 onto p."""
+    out = 1 / (2 * np.sqrt(3))
+    height = np.sqrt(3) / 2
+    stands = np.arctan2(np.sqrt(height**2 - out**2), out)
+    n, found = p / np.linalg.norm(p), []
+    for k in range(3):
+        a = np.pi / 3 + 2 * np.pi * k / 3
+        e = np.array([np.cos(a), np.sin(a), 0.0])
+        # n . (out e + height (cos t e + sin t z)) = |p| / 2
+        x, y = height * n @ e, height * n[2]
+        c = (np.linalg.norm(p) / 2 - out * n @ e) / np.hypot(x, y)
+        roots = np.arctan2(y, x) + np.array([1, -1]) * np.arccos(c)
+        found.append(float(roots[np.argmin(np.abs(roots - stands))] - stands))
+    return found

@@ -1,0 +1,342 @@
+"""Reference curves: the shape of an arm with many joints, as a curve with few control vertices (Naccarato and Hughes 1989).
+
+    r(s) = sum_i w_i(s) p_i,    sum_i w_i = 1,    0 <= s <= 1                                                   (1)
+
+with the weights of Bezier curves or B-splines, whose ends are the first and the last vertex. The vertices p are the
+coordinates of the curve: a model of points that move freely. Inverse kinematics of the curve,
+
+    J_s(1, p) p. = x.,    p. = J_s^+ x. + (1 - J_s^+ J_s) p._s                                                  (2)
+
+is `reach` of that model: where the curve ends and in which direction come first, then its length and what it keeps clear of,
+and with what is left it is as even as can be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.interpolate import BSpline
+
+from alembert.arguments import numbers
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.joints import Translational
+from alembert.model import WORLD, Box, Capsule, Inertia, ModelBuilder, Sphere, Visual
+from alembert.reach.solver import ReachSolver
+from alembert.reach.tasks import ReachTask, custom
+from alembert.spatial import Pose
+
+Array = np.ndarray
+FINE = 400
+"""intervals in which lengths along a curve are measured"""
+RUNS = 8
+"""parts of a curve, each with its least distance from an obstacle as a row"""
+SLACK = 1e-6
+"""[m] by which lengths and clearances may be missed: they come second, and converge linearly"""
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceCurve:
+    """A curve by its control `vertices` (..., n, 3): of Bezier, or a B-spline of a lower `degree`.
+
+    Leading dimensions are curves at several times.
+    """
+
+    vertices: Array
+    degree: int | None = None
+
+    def __post_init__(self) -> None:
+        p = numbers("reference curve", "vertices", self.vertices, 3)
+        if p.ndim < 2 or p.shape[-2] < 3:
+            raise ArgumentError(
+                f"reference curve: vertices have shape {p.shape}, expected (..., n, 3) with n at least 3"
+            )
+        degree = p.shape[-2] - 1 if self.degree is None else self.degree
+        if isinstance(degree, bool) or not isinstance(degree, int) or not 2 <= degree < p.shape[-2]:
+            raise ArgumentError(
+                f"reference curve: degree is {degree!r}, expected 2 to {p.shape[-2] - 1}, one less than there are vertices"
+            )
+        object.__setattr__(self, "vertices", p)
+        object.__setattr__(self, "degree", degree)
+
+    @classmethod
+    def straight(
+        cls, end: Any, *, start: Any = (0.0, 0.0, 0.0), vertices: int = 6, degree: int | None = None
+    ) -> ReferenceCurve:
+        """A line from `start` to `end`, with vertices evenly along it."""
+        a, b = (
+            numbers("reference curve", name, x, 3, batch=False)
+            for name, x in (("start", start), ("end", end))
+        )
+        return cls(a + np.linspace(0.0, 1.0, vertices)[:, None] * (b - a), degree)
+
+    def __repr__(self) -> str:
+        count = self.vertices.shape[-2]
+        many = "" if self.vertices.ndim == 2 else f"{self.vertices.shape[:-2]} curves of "
+        return f"<ReferenceCurve: {many}{count} vertices, degree {self.degree}>"
+
+    @cached_property
+    def _basis(self) -> BSpline:
+        n, k = self.vertices.shape[-2], self.degree
+        knots = np.concatenate([np.zeros(k), np.linspace(0.0, 1.0, n - k + 1), np.ones(k)])
+        return BSpline(knots, np.eye(n), k)
+
+    def weights(self, s: Any, derivative: int = 0) -> Array:
+        """w_i(s) (..., n), or their derivatives."""
+        return np.asarray(self._basis(np.asarray(s, dtype=float), nu=derivative))
+
+    def point(self, s: Any) -> Array:
+        """r(s): (..., S, 3) of places s (S,), (..., 3) of one."""
+        return _combined(self.weights(s), self.vertices)
+
+    def tangent(self, s: Any) -> Array:
+        """Unit vectors along the curve, (..., S, 3) or (..., 3)."""
+        d = _combined(self.weights(s, 1), self.vertices)
+        return np.asarray(d / np.linalg.norm(d, axis=-1, keepdims=True))
+
+    @cached_property
+    def _measured(self) -> Array:
+        """The length from the start to places s = 0, ..., 1, (..., FINE + 1)."""
+        points = self.point(np.linspace(0.0, 1.0, FINE + 1))
+        steps = np.linalg.norm(np.diff(points, axis=-2), axis=-1)
+        return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
+
+    @property
+    def length(self) -> Array | float:
+        """[m]"""
+        return self._measured[..., -1]
+
+    def at_fractions(self, fractions: Any) -> Array:
+        """The s (..., S) of points that have these fractions (S,) of the length before them."""
+        x = np.atleast_1d(numbers("reference curve", "fractions", fractions))
+        flat = self._measured.reshape(-1, FINE + 1)
+        s = np.array([np.interp(x * row[-1], row, np.linspace(0.0, 1.0, FINE + 1)) for row in flat])
+        return s.reshape(*self.vertices.shape[:-2], len(x))
+
+    def nearest(self, point: Any) -> tuple[float, float]:
+        """The place s that is nearest to a point, and its distance [m]; of one curve."""
+        self._single("nearest")
+        p = numbers("reference curve", "point", point, 3, batch=False)
+        s = np.linspace(0.0, 1.0, FINE + 1)
+        k = int(np.argmin(np.sum((self.point(s) - p) ** 2, axis=-1)))
+        low, high = s[max(k - 1, 0)], s[min(k + 1, FINE)]
+        for _ in range(60):  # the square of the distance has one minimum there
+            a, b = low + (high - low) / 3, high - (high - low) / 3
+            nearer = np.sum((self.point(a) - p) ** 2) < np.sum((self.point(b) - p) ** 2)
+            low, high = (low, b) if nearer else (a, high)
+        best = (low + high) / 2
+        return float(best), float(np.linalg.norm(self.point(best) - p))
+
+    def clearance(self, obstacle: Visual, samples: int = 200) -> Array | float:
+        """The least distance [m] of the curve (...) from a shape that stands in the world; negative inside it."""
+        x = ca.SX.sym("x", 3)
+        f = ca.Function("f", [x], [_distance(obstacle)(x)])
+        points = self.point(np.linspace(0.0, 1.0, samples))
+        found = f(points.reshape(-1, 3).T).full().reshape(points.shape[:-1]).min(axis=-1)
+        return float(found) if found.ndim == 0 else found
+
+    def poses(self, s: Any, *, base: Any = None, twist: float = 0.0) -> Pose:
+        """Frames with z along the curve at places s (S,): rotations (S, 3, 3) and positions (S, 3); of one curve.
+
+        They turn no more than the curve does, from `base` (3, 3) at its start (by default the shortest turn of the world's
+        axes), but for `twist` [rad] about z that grows evenly with s: the torsion that a curve leaves open.
+        """
+        self._single("poses")
+        s = np.atleast_1d(np.asarray(s, dtype=float))
+        places = np.unique(np.concatenate([np.linspace(0.0, 1.0, FINE + 1), s]))
+        t, p = self.tangent(places), self.point(places)
+        R = [_turn([0.0, 0.0, 1.0], t[0]) if base is None else _turn(np.asarray(base)[:, 2], t[0]) @ base]
+        for a, b in itertools.pairwise(t):
+            R.append(_turn(a, b) @ R[-1])
+        k = np.searchsorted(places, s)
+        c, w = np.cos(twist * s), np.sin(twist * s)
+        o, one = np.zeros_like(s), np.ones_like(s)
+        about = np.stack([c, -w, o, w, c, o, o, o, one], axis=-1).reshape(-1, 3, 3)
+        return Pose(np.array(R)[k] @ about, p[k])
+
+    def _single(self, function: str) -> None:
+        if self.vertices.ndim != 2:
+            raise ArgumentError(
+                f"reference curve: {function} is of one curve; take them one by one: ReferenceCurve(curves.vertices[k], "
+                "curves.degree)"
+            )
+
+    # --- inverse kinematics of the curve ----------------------------------------------------------------------------
+
+    def reach(
+        self,
+        end: Any,
+        *,
+        direction: Any = None,
+        hold: int = 2,
+        length: tuple[float, float] | None = None,
+        avoid: Iterable[Visual] = (),
+        clearance: float = 0.0,
+        samples: int = 30,
+        tolerance: float = 1e-9,
+    ) -> ReferenceCurve:
+        """The curve moved so that it ends at `end` (3,), there along `direction` (3,), if one is given; (2).
+
+        A path of ends (N, 3), one after the other, gives N curves. The first `hold` vertices stay: 2 keep the place and
+        the direction at the base. The `length` [m] stays within a pair of bounds, and `samples` points of the curve keep
+        at least `clearance` [m] away from the shapes in `avoid` (`Visual` with a `Sphere`, `Box` or `Capsule`). What is
+        out of reach is an error that names it, and the place on the path.
+        """
+        self._single("reach")
+        name = "reference curve"
+        targets = numbers(name, "end", end, 3)
+        directions = None if direction is None else numbers(name, "direction", direction, 3)
+        if targets.ndim > 2 or (directions is not None and directions.shape not in ((3,), targets.shape)):
+            raise ArgumentError(f"{name}: end and direction are (3,) or a path (N, 3), got {targets.shape}")
+        if directions is not None and not np.all(np.linalg.norm(directions, axis=-1) > 0):
+            raise ArgumentError(f"{name}: direction has no length")
+        count = self.vertices.shape[0]
+        if isinstance(hold, bool) or not isinstance(hold, int) or not 0 <= hold < count - 1:
+            raise ArgumentError(f"{name}: hold is {hold!r}, expected 0 to {count - 2} vertices")
+        tasks = [
+            custom(lambda q: _ended(self.weights(1.0), q), np.zeros(3), name="end of the curve", unit="m")
+        ]
+        if directions is not None:
+            slope = self.weights(1.0, 1)
+            tasks.append(
+                custom(
+                    lambda q: _unit(_ended(slope, q)), np.zeros(3), name="direction at its end", unit="rad"
+                )
+            )
+        tasks += self._side_conditions(length, tuple(avoid), clearance, samples)
+        tasks.append(custom(_bends, np.zeros(3 * (count - 2)), name="evenness", preference=True, priority=3))
+        return self._solved(tasks, targets, directions, hold, tolerance)
+
+    def _side_conditions(
+        self, length: Any, avoid: tuple[Visual, ...], clearance: float, samples: int
+    ) -> list[ReachTask]:
+        W = self.weights(np.linspace(0.0, 1.0, samples))
+        runs = np.array_split(np.arange(samples), min(samples, RUNS))
+        found = []
+        if length is not None:
+            low, high = (float(x) for x in numbers("reference curve", "length", length, 2, batch=False))
+            if not 0 <= low <= high:
+                raise ArgumentError(f"reference curve: length is {length!r}, expected a pair of bounds")
+
+            def too_long(q: ca.SX) -> ca.SX:
+                d = ca.diff(_points(W, q), 1, 0)
+                total = ca.sum1(ca.sqrt(ca.sum2(d * d) + 1e-30))
+                return ca.fmax(0, total - high) - ca.fmax(0, low - total)
+
+            found.append(custom(too_long, name="length", unit="m", priority=2))
+        for k, obstacle in enumerate(avoid):
+            distance = _distance(obstacle)
+
+            def too_near(q: ca.SX, distance: Callable[[ca.SX], ca.SX] = distance) -> ca.SX:
+                x = _points(W, q)
+                near = [ca.mmin(ca.vertcat(*(distance(x[i, :].T) for i in run))) for run in runs]
+                return ca.fmax(0, clearance - ca.vertcat(*near))
+
+            name = f"clearance of obstacle {k + 1} ({type(obstacle.shape).__name__})"
+            found.append(custom(too_near, np.zeros(len(runs)), name=name, unit="m", priority=2))
+        return found
+
+    def _solved(
+        self, tasks: list[ReachTask], ends: Array, directions: Array | None, hold: int, tolerance: float
+    ) -> ReferenceCurve:
+        count = self.vertices.shape[0]
+        builder = ModelBuilder("curve")
+        for k in range(count):
+            builder.body(f"p{k}", Inertia.point(1.0), joint=Translational(), parent=WORLD)
+        model = builder.build()
+        solve = ReachSolver(model, tasks, tuple(range(3 * hold)))
+        q, found = self.vertices.ravel(), []
+        rest = [task.target for task in tasks[1 + (directions is not None) :]]
+        path = ends.reshape(-1, 3)
+        for k, at in enumerate(path):
+            given = [at]
+            if directions is not None:
+                d = directions if directions.ndim == 1 else directions[k]
+                given.append(d / np.linalg.norm(d))
+            result = solve(
+                *given, *rest, start=q, restarts=0, tolerance=tolerance, iterations=200, quiet=True
+            )
+            missed = [
+                f"{what} by {e:.3g} {result.units[what]}"
+                for what, e in result.out_of_reach.items()
+                if e > SLACK or not result.reached
+            ]
+            if missed:
+                place = "" if ends.ndim == 1 else f"place {k} of {len(path)}: "
+                raise NumericalError(
+                    f"reference curve: {place}out of reach: {', '.join(missed)}; more vertices, a longer way or smaller "
+                    "steps may help"
+                )
+            q = result.q
+            found.append(q.reshape(count, 3))
+        return ReferenceCurve(found[0] if ends.ndim == 1 else np.array(found), self.degree)
+
+
+def _combined(w: Array, p: Array) -> Array:
+    return np.asarray(
+        np.einsum("...n,nk->...k", w, p) if p.ndim == 2 else np.einsum("sn,...nk->...sk", np.atleast_2d(w), p)
+    )
+
+
+def _points(W: Array, q: ca.SX) -> ca.SX:
+    """(samples, 3)"""
+    return ca.SX(W) @ ca.reshape(q, 3, W.shape[1]).T
+
+
+def _ended(w: Array, q: ca.SX) -> ca.SX:
+    return ca.reshape(q, 3, len(w)) @ ca.SX(w)
+
+
+def _unit(x: ca.SX) -> ca.SX:
+    return x / ca.sqrt(ca.sumsqr(x) + 1e-30)
+
+
+def _bends(q: ca.SX) -> ca.SX:
+    """Second differences of the vertices."""
+    p = ca.reshape(q, 3, q.numel() // 3)
+    return ca.vec(p[:, 2:] - 2 * p[:, 1:-1] + p[:, :-2])
+
+
+def _distance(obstacle: Visual) -> Callable[[ca.SX], ca.SX]:
+    """The distance of a point from a shape, negative inside."""
+    if not isinstance(obstacle, Visual):
+        raise ArgumentError(
+            f"reference curve: avoid has {obstacle!r}, expected shapes in the world, as in "
+            "alembert.model.Visual(Sphere(0.5), Placement(...))"
+        )
+    shape, X = obstacle.shape, obstacle.placement.pose()
+
+    def from_shape(x: ca.SX) -> ca.SX:
+        d = ca.SX(X.rotation.T) @ (x - ca.SX(X.translation))
+        if isinstance(shape, Sphere):
+            return ca.sqrt(ca.sumsqr(d) + 1e-30) - shape.radius
+        if isinstance(shape, Capsule):
+            along = ca.fmin(ca.fmax(d[2], -shape.length / 2), shape.length / 2)
+            return ca.sqrt(ca.sumsqr(d - ca.vertcat(0, 0, along)) + 1e-30) - shape.radius
+        e = ca.fabs(d) - ca.SX(np.array(shape.size, dtype=float) / 2)
+        return ca.sqrt(ca.sumsqr(ca.fmax(e, 0)) + 1e-30) + ca.fmin(ca.mmax(e), 0)
+
+    if not isinstance(shape, Sphere | Capsule | Box):
+        raise UnsupportedError(
+            f"reference curve: avoid has a {type(shape).__name__}, whose distance is not known; put a Sphere, Box or "
+            "Capsule around it"
+        )
+    return from_shape
+
+
+def _turn(a: Any, b: Any) -> Array:
+    """The shortest rotation from one unit vector to another."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    c = float(a @ b)
+    if c < -1 + 1e-12:
+        raise NumericalError(
+            "reference curve: its tangent turns back on the spot, or it starts against `base`"
+        )
+    w = np.cross(a, b)
+    K = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    return np.asarray(np.eye(3) + K + K @ K / (1 + c))
