@@ -87,6 +87,14 @@ def test_integrals_that_do_not_fit_the_table_are_refused(field, place, words):
             r"foreshortening has the shape \(2, 1, 3\), expected \(2, 1, 1, 3\)",
         ),
         ({"foreshortening": None}, "stiffening='consistent' needs foreshortening_moments"),
+        (
+            {"turning": np.zeros((2, 1, 3))},
+            r"turning has the shape \(2, 1, 3\), expected \(2, 1, 1, 3\)",
+        ),
+        (
+            {"turning": np.ones((2, 1, 1, 3)), "attachment": "p0"},
+            "node 'p0' turns to second order; attach it where turning is zero",
+        ),
         ({"attachment": "far"}, "no node 'far' to attach it at; there are 'p0', 'p1'"),
     ],
 )

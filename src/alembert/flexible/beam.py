@@ -9,7 +9,15 @@ polynomials. For bending along y (along z alike; w' - L theta is the shear angle
 
     V = 1/2 GJ/L int theta'^2,  V = 1/2 EA/L int u'^2                torsion and axial displacement           (3)
 
-    chi_kl = -e_x 1/L int_0^xi (w_k' w_l') in each plane             foreshortening of the centre line        (4)
+The coordinates are measures of strain in the axes of the sections: curvatures and twist a', strains e (along x and of
+shear), with a the angles of the sections to first order. What they displace and turn to second order follows from
+R' = R a'~, r' = R (e_x + e), with f(a, b) = a x (b x e_x):
+
+    u_2 = int_0^x [(x - s) f(a, a') + a x e] ds + x/2 f(a_0, a_0),    chi_kl = (u_2)_kl + (u_2)_lk            (4)
+    b_2 = 1/2 int_0^x a x a' ds                                      rotation vector, beside a                (5)
+
+Along x (4) is the foreshortening -1/2 int w'^2 of bending, across x it is what torsion makes of bending: a flat beam that
+is bent on edge buckles sideways. By (5) a beam that is bent both ways twists.
 
 Coordinates are displacements (bending, axial, in metres) or angles (torsion) where the shape is largest: at the tip for
 clamped modes.
@@ -35,6 +43,7 @@ from alembert.model.segment_chain import SegmentChain
 Array = np.ndarray
 Ends = Literal["clamped", "free", "pinned", "craig-bampton"]
 ENDS = ("clamped", "free", "pinned", "craig-bampton")
+_X = np.array([1.0, 0.0, 0.0])
 ROUNDING = 1e-9
 """of the modes, which come from an eigenproblem of condition 1e6"""
 MOST = 20
@@ -208,19 +217,26 @@ def _check_properties(
 
 def _sections(
     families: list[Shapes], xi: Array, L: float, with_chi: bool = True
-) -> tuple[Array, Array, Array]:
-    """Displacements and rotations of the sections, and chi of the centre line, (4), or zeros."""
-    displaced, turned, _ = _joined(families, xi)
-    chi = np.zeros((len(xi), displaced.shape[1], displaced.shape[1], 3))
+) -> tuple[Array, Array, Array, Array]:
+    """Displacements and rotations of the sections, and both to second order, (4) and (5), or zeros."""
+    displaced, turned, _, _ = _joined(families, xi, L)
+    n = displaced.shape[1]
+    chi, twist = np.zeros((2, len(xi), n, n, 3))
     nodes, weights = _finest(families)
+    root = _joined(families, np.zeros(1), L)[1]
+    pair = "p,pkli->kli"
     for p, end in enumerate(xi if with_chi else ()):
-        slopes = _joined(families, end * nodes)[2][:, :, 1:]
-        chi[p, :, :, 0] = -end / L * np.einsum("p,pki,pli->kl", weights, slopes, slopes)
-    return displaced, turned, chi
+        _, a, bend, strain = _joined(families, end * nodes, L)
+        b, x = a[:, None], end * L
+        chi[p] = x * np.einsum(pair, weights * (1 - nodes) * end, np.cross(b, np.cross(bend, _X)[:, :, None]))
+        chi[p] += x * np.einsum(pair, weights, np.cross(b, strain[:, :, None]))
+        chi[p] += x / 2 * np.cross(root[0][None], np.cross(root[0], _X)[:, None])
+        twist[p] = end / 2 * np.einsum(pair, weights, np.cross(b, bend[:, :, None]))
+    return displaced, turned, chi + np.swapaxes(chi, 1, 2), twist + np.swapaxes(twist, 1, 2)
 
 
-def _joined(families: list[Shapes], xi: Array) -> tuple[Array, Array, Array]:
-    parts = [family.at(xi) for family in families]
+def _joined(families: list[Shapes], xi: Array, L: float) -> tuple[Array, Array, Array, Array]:
+    parts = [family.at(xi, L) for family in families]
     return tuple(np.concatenate(each, axis=1) for each in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
@@ -228,11 +244,11 @@ def _finest(families: list[Shapes]) -> tuple[Array, Array]:
     return max((f.basis for f in families), key=lambda basis: basis.degree).points
 
 
-def _carried(displaced: Array, turned: Array, chi: Array, offset: Array) -> tuple[Array, Array]:
-    """phi and chi of points fixed to sections at an offset, which turn with them: phi + psi x d, chi + psi x (psi x d)."""
+def _carried(displaced: Array, turned: Array, chi: Array, twist: Array, offset: Array) -> tuple[Array, Array]:
+    """phi and chi of points fixed to sections at an offset d: phi + psi x d, chi + psi x (psi x d) + twist x d."""
     arm = np.cross(turned, offset)
     second = np.cross(turned[:, :, None], arm[:, None, :])
-    return displaced + arm, chi + (second + np.swapaxes(second, 1, 2)) / 2
+    return displaced + arm, chi + (second + np.swapaxes(second, 1, 2)) / 2 + np.cross(twist, offset)
 
 
 def _points(
@@ -286,10 +302,11 @@ def _point_masses(body: Inertia) -> list[tuple[float, Array]]:
 
 def _node(name: str, xi: float, families: list[Shapes], L: float) -> ModalNode:
     in_segments.check_fraction(name, xi)
-    displaced, turned, chi = _sections(families, np.array([float(xi)]), L)
+    displaced, turned, chi, twist = _sections(families, np.array([float(xi)]), L)
     loads = np.concatenate([family.loads(float(xi), L) for family in families])
     parts: list[Any] = [(L * xi, 0.0, 0.0), displaced[0], turned[0], chi[0], _clean(loads)]
-    return ModalNode(name, *parts)
+    turning: Any = twist[0] if len({family.kind for family in families} - {"axial"}) > 1 else None
+    return ModalNode(name, *parts, turning=turning)
 
 
 _POWERS = {
@@ -364,6 +381,7 @@ def _scaled(
             times(node.foreshortening, length(-1)),
             loads(node.loads),
             beyond=mass_of(node.beyond),
+            turning=None if node.turning is None else times(node.turning, length(-2)),
         )
         for node in unit.nodes
     )

@@ -58,14 +58,18 @@ class Shapes:
     shear: float | None = None
     """kGA of a Timoshenko beam"""
 
-    def at(self, xi: Any) -> tuple[Array, Array, Array]:
-        """points x modes x 3: displacement and rotation of the section, and slopes dw/dx (points x modes x 3, times L)"""
+    def at(self, xi: Any, L: float) -> tuple[Array, Array, Array, Array]:
+        """points x modes x 3: displacement and rotation a of the section, da/dxi, strains along and across the section."""
         P, P1 = self.basis.at(xi), self.basis.at(xi, 1)
-        w, slope, turn = P @ self.w, P1 @ self.w, P @ self.turn
+        strain = P1 @ self.w / L - P @ self.turn
+        if self.kind != "axial" and self.shear is None:
+            strain = 0 * strain
+        displaces, turns = _DISPLACES[self.kind], _TURNS[self.kind]
         return (
-            _along(_DISPLACES[self.kind], w),
-            _along(_TURNS[self.kind], turn),
-            _along(_DISPLACES[self.kind], slope),
+            _along(displaces, P @ self.w),
+            _along(turns, P @ self.turn),
+            _along(turns, P1 @ self.turn),
+            _along(displaces, strain),
         )
 
     def loads(self, xi: float, L: float) -> Array:

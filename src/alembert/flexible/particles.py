@@ -26,6 +26,7 @@ def particles(
     stiffness: Any,
     rotations: Any = None,
     foreshortening: Any = None,
+    turning: Any = None,
     damping: Any = None,
     names: Sequence[str] | None = None,
     modes: Sequence[str] | None = None,
@@ -36,8 +37,9 @@ def particles(
     """A body of point masses, each of them a node (`p0`, `p1`, ... or `names`).
 
     `positions` (points x 3) and `shapes` (points x modes x 3) are as in (1) of `alembert.model.modal`, `rotations` (points x
-    modes x 3) turn what hangs on a point, `foreshortening` (points x modes x modes x 3) is chi. Shapes are those of a body
-    held at its frame; with `attachment`, the name of a point, all is made relative to that point, which becomes the frame.
+    modes x 3) turn what hangs on a point, `foreshortening` (points x modes x modes x 3) is chi, `turning` of that shape is
+    the second order of the rotation vectors. Shapes are those of a body held at its frame; with
+    `attachment`, the name of a point, all is made relative to that point, which becomes the frame.
     """
     m, x, phi = (np.asarray(given, dtype=float) for given in (masses, positions, shapes))
     if m.ndim != 1 or x.shape != (len(m), 3) or phi.ndim != 3 or phi.shape[::2] != (len(m), 3):
@@ -58,14 +60,17 @@ def particles(
         raise ModelError(
             f"particles: rotations have the shape {psi.shape}, expected {phi.shape} as the shapes"
         )
-    chi = None if foreshortening is None else np.asarray(foreshortening, dtype=float)
-    if chi is not None and chi.shape != (*phi.shape[:2], *phi.shape[1:]):
-        raise ModelError(
-            f"particles: foreshortening has the shape {chi.shape}, expected {(*phi.shape[:2], *phi.shape[1:])}"
-        )
-    parts: list[list[Any]] = [
-        [x[k], phi[k], psi[k], None if chi is None else chi[k], None, float(m[k])] for k in range(len(m))
-    ]
+    chi, eta = (None if x is None else np.asarray(x, dtype=float) for x in (foreshortening, turning))
+    for name, given in (("foreshortening", chi), ("turning", eta)):
+        if given is not None and given.shape != (*phi.shape[:2], *phi.shape[1:]):
+            raise ModelError(
+                f"particles: {name} has the shape {given.shape}, expected {(*phi.shape[:2], *phi.shape[1:])}"
+            )
+    chis, etas = ([None] * len(m) if x is None else list(x) for x in (chi, eta))
+    nodes = []
+    for k, label in enumerate(labels):
+        parts: list[Any] = [x[k], phi[k], psi[k], chis[k], None, float(m[k]), None, etas[k]]
+        nodes.append(ModalNode(label, *parts))
     return ModalBody.of_points(
         m,
         x,
@@ -73,7 +78,7 @@ def particles(
         stiffness=stiffness,
         damping=damping,
         foreshortening=chi,
-        nodes=[ModalNode(label, *part) for label, part in zip(labels, parts, strict=True)],
+        nodes=nodes,
         modes=modes,
         attachment=attachment,
         stiffening=stiffening,
@@ -92,7 +97,8 @@ def random_particles(
 ) -> ModalBody:
     """Point masses at random places, within some metres, with random shapes and springs.
 
-    `size` is that of shapes and rotations, per unit of a mode; `foreshortening` is the size of chi against it, 0 for none.
+    `size` is that of shapes and rotations, per unit of a mode; `foreshortening` is the size of chi and of the second order
+    of rotations against it, 0 for none.
     Deflections of a tenth leave the mass matrix positive.
     """
     if not (isinstance(points, int) and isinstance(modes, int) and 1 <= modes < 3 * points):
@@ -105,12 +111,14 @@ def random_particles(
     phi, psi = size * generator.normal(size=(2, points, modes, 3))
     chi = foreshortening * size * generator.normal(size=(points, modes, modes, 3))
     A = generator.normal(size=(modes, modes))
+    eta = foreshortening * size * generator.normal(size=(points, modes, modes, 3))
     return particles(
         m,
         x,
         phi,
         rotations=psi,
         foreshortening=chi + np.swapaxes(chi, 1, 2),
+        turning=eta + np.swapaxes(eta, 1, 2) if foreshortening else None,
         stiffness=5 * (A @ A.T + np.eye(modes)),
         damping=0.1 * np.eye(modes),
         stiffening=stiffening,

@@ -70,6 +70,9 @@ class Cut:
         assert body is not None
         modes = np.asarray(q)[..., self.whole.space.of_bodies[self.body].q]
         turns = modes @ body.node_array(self.node, "rotations", parameters)
+        if body.is_consistent and body.node(self.node).turning is not None:
+            turning = body.node_array(self.node, "turning", parameters)
+            turns = turns + np.einsum("...k,...l,kli->...i", modes, modes, turning) / 2
         R = Rotation.from_rotvec(turns.reshape(-1, 3)).as_matrix().reshape(*turns.shape, 3)
         return -np.concatenate(
             [np.einsum("...ji,...j->...i", R, x) for x in (held[..., :3], held[..., 3:])], axis=-1
@@ -212,7 +215,11 @@ def _cut_node(
     moves = beyond * (a + W @ x)
     turns = beyond * np.concatenate([np.eye(3), np.zeros((3, 3))])
     parts: list[Any] = [x, np.concatenate([phi, moves]), np.concatenate([psi, turns]), chi]
-    return ModalNode(place.name, *parts)
+    turning: Any = None
+    if place.turning is not None:
+        turning = np.zeros_like(chi)
+        turning[:n, :n] = floats(place.turning, values)
+    return ModalNode(place.name, *parts, turning=turning)
 
 
 def _cross(e: Array) -> Array:

@@ -82,6 +82,8 @@ class ModalNode:
     """of the body, the part that is here: where nodes have masses, they are all of it, and (2)-(4) are sums over them"""
     beyond: MassBeyond | None = None
     """of a beam, what the equilibrium of the part beyond the node needs"""
+    turning: tuple[tuple[Row, ...], ...] | None = None
+    """the rotation vector to second order, as chi is of the place, modes x modes x 3; none where it is zero"""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class ModalBody:
         nodes = []
         for node in self.nodes:
             what = f"modal body: node {node.name!r}:"
-            chi = node.foreshortening
+            chi, turning = node.foreshortening, node.turning
             nodes.append(
                 ModalNode(
                     node.name,
@@ -154,6 +156,7 @@ class ModalBody:
                     None if node.loads is None else nested(node.loads, (n, 6), f"{what} loads"),
                     None if node.mass is None else scalar(node.mass, f"{what} mass"),
                     None if node.beyond is None else node.beyond.shaped(n, f"{what} beyond:"),
+                    None if turning is None else nested(turning, (n, n, 3), f"{what} turning"),
                 )
             )
         object.__setattr__(self, "nodes", tuple(nodes))
@@ -333,7 +336,8 @@ class ModalBody:
             x <- d = x - x_A,    phi_k <- phi_k - phi_Ak - psi_k x d
             chi_kl <- chi_kl - chi_Akl - psi_k x e_l - psi_l x e_k + 1/2 (psi_k x (psi_l x d) + psi_l x (psi_k x d))
 
-        with e_k = phi_k - phi_Ak and psi_k the rotation of the node per unit of mode k.
+        with e_k = phi_k - phi_Ak and psi_k the rotation of the node per unit of mode k. Nodes that turn by eta_k then have
+        the turning -1/2 (psi_k x eta_l + psi_l x eta_k) besides their own.
 
         `beyond` gives, for nodes of a beam, masses, positions and shapes of the part of it beyond them: section loads then
         come from its equilibrium.
@@ -399,6 +403,10 @@ def _relative(nodes: tuple[ModalNode, ...], attachment: str, with_chi: bool) -> 
         raise ModelError(f"modal body: no node {attachment!r} to attach it at; there are {known}")
     x_A, phi_A, psi = (floats(value, {}) for value in (at.position, at.shapes, at.rotations))
     chi_A = None if at.foreshortening is None else floats(at.foreshortening, {})
+    if at.turning is not None and np.any(floats(at.turning, {})):
+        raise ModelError(
+            f"modal body: node {attachment!r} turns to second order; attach it where turning is zero"
+        )
     if with_chi and chi_A is None:
         raise ModelError(f"modal body: node {attachment!r} has no foreshortening, the body has")
 
@@ -420,9 +428,19 @@ def _moved(node: ModalNode, fields: Fields, nodes: tuple[ModalNode, ...], attach
     psi = floats(next(one for one in nodes if one.name == attachment).rotations, {})
     chi = None if node.foreshortening is None else floats(node.foreshortening, {})[None]
     d, e, c = fields(floats(node.position, {})[None], floats(node.shapes, {})[None], chi)
-    parts: list[Any] = [d[0], e[0], floats(node.rotations, {}) - psi, None if c is None else c[0]]
-    parts += [node.loads, node.mass]
+    eta = floats(node.rotations, {})
+    parts: list[Any] = [d[0], e[0], eta - psi, None if c is None else c[0]]
+    parts += [node.loads, node.mass, None, None if c is None else _turned_back(node, psi, eta)]
     return ModalNode(node.name, *parts)
+
+
+def _turned_back(node: ModalNode, psi: Array, eta: Array) -> Array | None:
+    """The second order of the rotation vector of exp(-psi q) exp(eta q), and the node's own; none where it is zero."""
+    found = -np.cross(psi[:, None], eta[None]) / 2
+    found = found + np.swapaxes(found, 0, 1)
+    if node.turning is not None:
+        found = found + floats(node.turning, {})
+    return found if found.any() else None
 
 
 def _with_mass_beyond(

@@ -75,6 +75,9 @@ def _check_pairs(body: ModalBody, what: str, values: Mapping[str, float]) -> Non
         if node.foreshortening is not None:
             chi = floats(node.foreshortening, values)
             pairs.append((f"foreshortening of node {node.name!r}", chi, np.swapaxes(chi, 0, 1)))
+        if node.turning is not None:
+            turning = floats(node.turning, values)
+            pairs.append((f"turning of node {node.name!r}", turning, np.swapaxes(turning, 0, 1)))
     for name, matrix, other in pairs:
         gap = np.abs(matrix - other).reshape(body.count, body.count, -1).max(axis=-1)
         if gap.max() > SYMMETRY * np.abs(matrix).max():

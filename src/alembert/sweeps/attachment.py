@@ -1,9 +1,10 @@
 """What passes between a node and its parent.
 
 A parent with modes offers a place that moves with them. At a node of the body with place x, shapes Phi, rotations Psi and
-foreshortening chi (`alembert.model.modal`),
+foreshortening chi (`alembert.model.modal`), and the second order eta of its rotation vector b, where it has one,
 
-    p = x + Phi q + 1/2 q chi q,    R = exp((Psi q)~),    T = [Jl(Psi q) Psi; Phi + chi q + p~ Jl(Psi q) Psi]    (1)
+    p = x + Phi q + 1/2 q chi q,    R = exp(b~),    b = Psi q + 1/2 q eta q,    W = Jl(b) (Psi + eta q)
+    T = [W; Phi + chi q + p~ W]                                                                                  (1)
 
 T is the motion of that place per unit of the modal speeds, in the body's axes about its origin. Outward, the node receives
 
@@ -64,24 +65,26 @@ class ModalAttachment:
     rotations: ca.SX
     second: list[ca.SX]
     """chi of each mode, 3 x modes; none where the body has no foreshortening"""
+    turning: list[ca.SX]
+    """eta of each mode, 3 x modes; none where the place turns to first order"""
     deformed: bool
 
     @classmethod
     def of(cls, parts: Mapping[str, ca.SX], modes: int, stiffening: str) -> ModalAttachment:
-        chi = parts["foreshortening"]
-        second = (
+        size = 3 * modes
+        second, turning = (
             [
-                ca.sparsify(ca.reshape(chi[3 * modes * k : 3 * modes * (k + 1)], 3, modes))
-                for k in range(modes)
+                ca.sparsify(ca.reshape(given[size * k : size * (k + 1)], 3, modes))
+                for k in range(given.numel() // size)
             ]
-            if chi.numel()
-            else []
+            for given in (parts["foreshortening"], parts["turning"])
         )
         return cls(
             parts["place"],
             ca.sparsify(ca.reshape(parts["shapes"], 3, modes)),
             ca.sparsify(ca.reshape(parts["rotations"], 3, modes)),
             second,
+            turning,
             stiffening != "ruthless",
         )
 
@@ -137,30 +140,30 @@ class ModalAttachment:
         """(1)"""
         if not self.deformed:
             return Pose(ca.SX.eye(3), self.place)
-        angles = self.rotations @ q
+        angles = self._angles(q)
         axis = self._axis
         R = so3.exp(angles) if axis is None else _turn(axis, angles[axis])
-        return Pose(R, self.place + self.shapes @ q + self._shortened(q) @ q / 2)
+        return Pose(R, self.place + self.shapes @ q + _times(self.second, q) @ q / 2)
+
+    def _angles(self, q: ca.SX) -> ca.SX:
+        """b of (1)"""
+        return self.rotations @ q + _times(self.turning, q) @ q / 2
 
     @property
     def _axis(self) -> int | None:
         """The only axis that the modes turn the place about, if there is only one: then turns add."""
+        if self.turning:
+            return None
         rows = [k for k in range(3) if self.rotations[k, :].nnz()]
         return rows[0] if len(rows) == 1 else None
-
-    def _shortened(self, q: ca.SX) -> ca.SX:
-        """chi q, 3 x modes"""
-        if not self.second:
-            return ca.SX(3, q.numel())
-        return sum((self.second[k] * q[k] for k in range(1, q.numel())), self.second[0] * q[0])
 
     def columns(self, q: ca.SX) -> ca.SX:
         """T of (1)"""
         turn, shift = self.rotations, self.shapes
         if self.deformed:
-            shift = shift + self._shortened(q)
+            shift = shift + _times(self.second, q)
             if self._axis is None and turn.nnz():
-                turn = so3.left_jacobian(turn @ q) @ turn
+                turn = so3.left_jacobian(self._angles(q)) @ (turn + _times(self.turning, q))
         return ca.sparsify(ca.vertcat(turn, shift + skew(self._pose(q).translation) @ turn))
 
     def _bias(self, parent: Any, relative: Motion) -> Motion:
@@ -173,12 +176,22 @@ class ModalAttachment:
         if self._axis is None and self.rotations.nnz():
             at, along = ca.SX.sym("theta", 3), ca.SX.sym("rate", 3)
             slope = ca.jtimes(so3.left_jacobian(at) @ along, at, along)
-            angles, rates = ca.densify(self.rotations @ q), ca.densify(self.rotations @ v)
+            angles = ca.densify(self._angles(q))
+            rates = ca.densify((self.rotations + _times(self.turning, q)) @ v)
             change = ca.substitute([slope], [at, along], [angles, rates])[0]
+            if self.turning:
+                change = change + so3.left_jacobian(angles) @ (_times(self.turning, v) @ v)
         Omega = relative.angular
         speed = relative.linear - cross(p, Omega)
-        linear = self._shortened(v) @ v + cross(p, change) + cross(speed, Omega)
+        linear = _times(self.second, v) @ v + cross(p, change) + cross(speed, Omega)
         return found + Motion(change, linear)
+
+
+def _times(second: list[ca.SX], q: ca.SX) -> ca.SX:
+    """chi q or eta q, 3 x modes"""
+    if not second:
+        return ca.SX(3, q.numel())
+    return sum((second[k] * q[k] for k in range(1, q.numel())), second[0] * q[0])
 
 
 def _turn(axis: int, angle: ca.SX) -> ca.SX:

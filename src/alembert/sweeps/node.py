@@ -30,12 +30,20 @@ class Carrier:
     modes: int = 0
     stiffening: str = ""
     """that of the body: the place is displaced to second order, to first order, or not at all"""
+    turning: bool = False
+    """whether the place turns to second order too"""
 
     @property
     def layout(self) -> tuple[tuple[str, int], ...]:
         n = self.modes
         second = 3 * n * n if self.stiffening == "consistent" else 0
-        return ("place", 3 if n else 0), ("shapes", 3 * n), ("rotations", 3 * n), ("foreshortening", second)
+        return (
+            ("place", 3 if n else 0),
+            ("shapes", 3 * n),
+            ("rotations", 3 * n),
+            ("foreshortening", second),
+            ("turning", second if self.turning else 0),
+        )
 
 
 RIGID = Carrier()

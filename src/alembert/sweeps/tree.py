@@ -270,6 +270,7 @@ class Tree:
             found += flattened((node.position, node.shapes, node.rotations))
             if place.body.stiffening == "consistent":
                 found += flattened(node.foreshortening)
+                found += () if node.turning is None else flattened(node.turning)
         return found
 
     def gravity(self, parameters: ca.SX) -> ca.SX:
@@ -433,7 +434,10 @@ def _structure(
         any(x != 0.0 for x in joint.armature),
         tuple(rotor.dof for rotor in joint.rotors),
     )
-    carrier = RIGID if place is None else Carrier(place.body.count, place.body.stiffening)
+    carrier = RIGID
+    if place is not None:
+        turning = place.body.is_consistent and place.node.turning is not None
+        carrier = Carrier(place.body.count, place.body.stiffening, turning)
     if body is not None:
         key: object = (body.count, body.stiffening, carrier, guarded)
         if key not in known:

@@ -95,7 +95,7 @@ class Check:
         at: Callable[[int], Any],
         n: int,
         published: Any,
-        digits: float,
+        digits: Any,
         *,
         fewer: int | None = None,
         order: int = 2,
@@ -109,35 +109,6 @@ class Check:
         less, ours = (np.asarray(at(k), dtype=float) for k in (few, n))
         reason = f"what is left, from the change between {few} and {n}, where errors shrink at least like n^-{order}"
         return cls(what, ours, published, np.abs(ours - less) / ((n / few) ** order - 1) + digits, reason)
-
-    @classmethod
-    def extrapolated(
-        cls,
-        what: str,
-        at: Callable[[int], Any],
-        counts: tuple[int, int, int],
-        published: Any,
-        digits: float,
-        *,
-        powers: tuple[int, int] = (2, 3),
-    ) -> Check:
-        """The limit of what has the error a n^-p + b n^-r at three numbers n (of modes, of segments).
-
-        The tolerance is how far the second term moves the limit from that of the two largest numbers with the first
-        term alone, which errs more; `digits` is a unit of the last digit of the reference.
-        """
-        values = [np.asarray(at(k), dtype=float) for k in counts]
-
-        def limit(from_: int, terms: tuple[int, ...]) -> Array:
-            A = np.array([[1.0, *(float(n) ** -p for p in terms)] for n in counts[from_:]])
-            flat = np.stack([x.ravel() for x in values[from_:]])
-            return np.linalg.solve(A, flat)[0].reshape(values[0].shape)
-
-        ours, less = limit(0, powers), limit(1, powers[:1])
-        reason = (
-            f"limit of {counts} with terms n^-{powers[0]} and n^-{powers[1]}; what the second term does to it"
-        )
-        return cls(what, ours, published, np.abs(ours - less) + digits, reason)
 
     def _differences(self) -> Array:
         ours, published = (np.asarray(x, dtype=float) for x in (self.ours, self.published))

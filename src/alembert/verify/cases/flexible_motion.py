@@ -152,14 +152,17 @@ def bent_cantilever(segments: int) -> Items:
         builder.frame("tip", f"piece{count - 1}", node="tip")
         return Statics(builder.build(), np.array([0.0, 0.0, 1.0]))
 
-    counts = (segments // 2, 3 * segments // 4, segments)
-    statics = {k: bend(k) for k in counts}
+    statics = {k: bend(k) for k in (segments // 2, segments)}
+    away = 100.0 * (1 - np.cos(np.pi / 8 / segments))
     for force, expected in (
         (300.0, [58.77912249, 22.24478095, 40.19189167]),
         (600.0, [47.15043857, 15.68480053, 53.47485879]),
     ):
-        tips = {k: statics[k].load(force, steps=3)[0] for k in counts}
-        yield Check.extrapolated(f"tip, force {force:g}", tips.__getitem__, counts, expected, 1e-8)
+        few, ours = (statics[k].load(force, steps=3)[0] for k in statics)
+        yield Check(f"tip, force {force:g}", ours, expected, away, "how far the chords are from the arc")
+        left = float(np.linalg.norm(ours - expected) / np.linalg.norm(few - expected))
+        reason = "a quarter of the error with half as many, and what the next order leaves"
+        yield Check(f"convergence, force {force:g}", left, 0.0, 0.3, reason)
 
 
 @case(
@@ -169,7 +172,7 @@ def bent_cantilever(segments: int) -> Items:
     parameters={"segments": 6},
 )
 def princeton_beam(segments: int) -> Items:
-    """A flat beam bends both ways and twists."""
+    """A flat beam bends both ways and twists; the torsion of a segment has a shape besides the linear one."""
     L, width, thick, E, G = 0.508, 12.3777e-3, 3.2024e-3, 71.7e9, 71.7e9 / 2.62
     A = width * thick
     across, along = E * thick * width**3 / 12, E * width * thick**3 / 12
@@ -184,18 +187,22 @@ def princeton_beam(segments: int) -> Items:
     }
     inertia: dict[str, Any] = {"rhoI_z": rho * across / E, "rhoI_y": rho * along / E}
 
+    @functools.cache
     def tip(count: int) -> Array:
-        """Along width and thickness, in millimetres."""
+        """Along width and thickness, in millimetres, and the twist in degrees."""
         builder = ModelBuilder("princeton", gravity=(0, 0, 0))
-        body = beam(L, rho * A, **stiff, **inertia, segments=count)
+        body = beam(L, rho * A, **stiff, **inertia, torsion=1, segments=count)
         builder.body("beam", body, joint=Fixed())
         builder.frame("tip", "beam", node="tip")
-        p, _ = Statics(builder.build(), np.array([0.0, np.sqrt(0.5), np.sqrt(0.5)])).load(8.896)
-        return 1e3 * p[1:]
+        p, R = Statics(builder.build(), np.array([0.0, np.sqrt(0.5), np.sqrt(0.5)])).load(8.896)
+        return np.array([1e3 * p[1], 1e3 * p[2], np.degrees(np.arctan2(-R[2, 1], R[1, 1]))])
 
-    counts = (segments // 2, 2 * segments // 3, segments)
-    expected = [8.8873962, 109.0358771]
-    yield Check.extrapolated("along width and thickness [mm]", tip, counts, expected, 1e-7)
+    expected = np.array([8.8873962, 109.0358771, 1.66482])
+    what = "along width and thickness [mm], twist [deg]"
+    yield Check.converging(what, tip, segments, expected, np.array([1e-7, 1e-7, 1e-5]))
+    few, ours = (np.abs(tip(k) - expected) for k in (segments // 2, segments))
+    reason = f"from {segments // 2} to {segments}; what is left of the next order is 1 / {segments}, and digits of the twist"
+    yield Check("order of segments", np.log2(few / ours), [3.0] * 3, 0.4, reason)
 
 
 def spin(
