@@ -2,8 +2,8 @@
 
 A bulk data deck of bars, uniform beams, rods, springs and lumped masses is assembled here, as a `framework`, with
 motion-induced stiffness. For other elements the program's own matrices are read: DMIG entries of a punch file, or an
-OUTPUT4 file of the whole set of unknowns (MGG and KGG: six to a grid point, by ascending numbers), with the deck for the
-grid points. Entries may be in small, large or free fields.
+OUTPUT4 or OUTPUT2 file of the whole set of unknowns (MGG and KGG: six to a grid point, by ascending numbers), with the deck
+for the grid points. Entries may be in small, large or free fields.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
+from alembert.flexible.output2 import read_output2
 from alembert.flexible.output4 import read_output4
 from alembert.model.inertia import Inertia
 
@@ -81,7 +82,7 @@ def read_nastran(
     stiffness: str = "KGG",
     units: str | UnitSystem = "SI",
 ) -> FiniteElements:
-    """A structure from a bulk data deck; with `matrices`, those of that file (.op4, .pch) by their names.
+    """A structure from a bulk data deck; with `matrices`, those of that file (.op2, .op4, .pch) by their names.
 
     Single-point constraints of the deck are not applied: a body that flies is free, and is held where it is attached.
     Nodes are named by their numbers.
@@ -92,8 +93,8 @@ def read_nastran(
     if matrices is None:
         return _assembled(entries, grids, scale)
     path = Path(matrices)
-    if path.suffix.lower() == ".op4":
-        found = _output4(path, (mass, stiffness))
+    if path.suffix.lower() in (".op2", ".op4"):
+        found = _named(path, (mass, stiffness))
         nodes = sorted(grids)
         dofs = np.array([(k, d) for k in range(len(nodes)) for d in range(6)])
         for name, A in found.items():
@@ -376,9 +377,10 @@ def _direct(
     return found[0], found[1], nodes, np.array([(order[node], c - 1) for node, c in keys])
 
 
-def _output4(path: Path, names: tuple[str, str]) -> dict[str, sp.csr_array]:
-    found = read_output4(path)
+def _named(path: Path, names: tuple[str, str]) -> dict[str, sp.csr_array]:
+    found = read_output2(path) if path.suffix.lower() == ".op2" else read_output4(path)
     for name in names:
         if name.upper() not in found:
-            raise FileError(f"{path}: no matrix {name!r}; there is {', '.join(sorted(found))}")
+            there = ", ".join(sorted(found)) or "no real matrix"
+            raise FileError(f"{path}: no matrix {name!r}; there is {there}")
     return {name: found[name.upper()] for name in names}
