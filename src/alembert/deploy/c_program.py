@@ -29,10 +29,10 @@ from alembert.arguments import names, unknown
 from alembert.constraints import compiled, rank
 from alembert.constraints.tolerances import RANK
 from alembert.deploy.acting import Acting, Given, Signal, acting
-from alembert.deploy.routine import Parts, Routine
 from alembert.engine.c_export import c_function
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Repeat, Step, When
+from alembert.lowering.routine import Parts, Routine
 from alembert.model import Model
 from alembert.simulate import closed_loops
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint

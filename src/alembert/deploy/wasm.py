@@ -1,6 +1,6 @@
 """WebAssembly without a compiler: functions of CasADi's instructions as a binary module that any browser runs.
 
-Functions take pointers to their arguments and results in one memory. Routines (`alembert.deploy.routine`) call them; their
+Functions take pointers to their arguments and results in one memory. Routines (`alembert.lowering.routine`) call them; their
 own arrays have fixed places, so that a module needs no allocation. Functions of the mathematics library that WebAssembly
 does not have come from the page (`Math.sin` and so on).
 """
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from alembert.deploy.routine import Parts, place
 from alembert.engine import instructions
 from alembert.engine.instructions import InstructionList
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Buffer, Call, Copy, Repeat, Step, When
+from alembert.lowering.routine import Parts, place
 
 _F64, _I32 = 0x7C, 0x7F
 _BINARY = {

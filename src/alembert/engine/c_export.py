@@ -200,6 +200,7 @@ def _body(
     ]
     read = {code.a[i] for i, wanted in enumerate(code.needed()) if wanted and code.op[i] == ca.OP_INPUT}
     unread = [f"  (void){x};" for k, x in enumerate(arguments) if k not in read]
+    unread += [f"  (void){x};" for k, x in enumerate(results) if not code.outputs[k]]
     return "\n".join([*unread, *lines, *stores]), len(lines)
 
 

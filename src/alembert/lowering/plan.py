@@ -8,6 +8,7 @@ element. The steps of a plan are
     Columns  a function on every column of some matrices: a solver for one right-hand side serves them all
     Repeat   steps until a flag is set in all lanes
     When     steps, if a flag is set
+    Each     steps once for each of some records in a row, which `At` names in the buffers that have them
     Fold     steps over and over, each round on what the one before left, with a record now and then
     MatrixRows     functions that work on rows of matrices over the speeds (`alembert.lowering.tree_matrices`)
 
@@ -43,7 +44,16 @@ class Offset:
     start: int
 
 
-Buffer = str | Offset
+@dataclass(frozen=True)
+class At:
+    """Within `Each`: the record of `size` elements in a buffer whose turn it is, counted from `start` on."""
+
+    buffer: str
+    size: int
+    start: int = 0
+
+
+Buffer = str | Offset | At
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,15 @@ class When:
 
 
 @dataclass(frozen=True)
+class Each:
+    """Steps for the records 0 ... count - 1 of buffers, or from the last one to the first."""
+
+    count: int
+    steps: Sequence[Step]
+    backward: bool = False
+
+
+@dataclass(frozen=True)
 class Fold:
     """Steps that read `state` and leave the next one in `following`, `every` times between one record and the next.
 
@@ -143,7 +162,7 @@ class MatrixRows:
     make: Callable[[TreeMatrices], Ending]
 
 
-Step = Call | Copy | Columns | Repeat | When | Fold | MatrixRows
+Step = Call | Copy | Columns | Repeat | When | Each | Fold | MatrixRows
 
 
 class Plan:
@@ -203,6 +222,8 @@ class _Emitter:
         self.tools: dict[int, tuple[TreeMatrices, Ending]] = {}
         self.pointers: dict[str, str] = {}
         self.direct = 0
+        self.turn = "0"
+        """the number of the record within `Each`"""
 
     def emit(self) -> Code:
         plan, w = self.plan, self.lines
@@ -283,6 +304,9 @@ class _Emitter:
     def place(self, buffer: Buffer) -> str:
         if isinstance(buffer, Offset):
             return self.lines.at(self.pointers[buffer.buffer], buffer.start)
+        if isinstance(buffer, At):
+            moved = self.lines.add(self.lines.mul(self.turn, buffer.size), buffer.start)
+            return self.lines.at(self.pointers[buffer.buffer], moved)
         return self.pointers[buffer]
 
     def write(self, step: Step) -> int:
@@ -306,6 +330,12 @@ class _Emitter:
             work = sum(self.write(inner) for inner in step.steps)
             w.end_skip(skipped)
             return work
+        if isinstance(step, Each):
+            loop = w.loop("0", str(step.count))
+            self.turn = w.sub(step.count - 1, loop.index) if step.backward else loop.index
+            work = sum(self.write(inner) for inner in step.steps)
+            w.end(loop)
+            return work * step.count
         if isinstance(step, Fold):
             return self.fold(step)
         _, ending = self.tools[id(step)]
@@ -356,5 +386,5 @@ def _flat(steps: Sequence[Step]) -> Iterator[Step]:
     """All steps, those within others too."""
     for step in steps:
         yield step
-        if isinstance(step, Repeat | When | Fold):
+        if isinstance(step, Repeat | When | Each | Fold):
             yield from _flat(step.steps)

@@ -7,6 +7,8 @@ solution = problem.solve(steps=100)
 from alembert.optimal import examples as examples
 from alembert.optimal.accuracy import Accuracy as Accuracy
 from alembert.optimal.arcs import Arc as Arc
+from alembert.optimal.compiled_solver import CompiledResult as CompiledResult
+from alembert.optimal.compiled_solver import CompiledSolver as CompiledSolver
 from alembert.optimal.costs import Cost as Cost
 from alembert.optimal.costs import duration as duration
 from alembert.optimal.costs import effort as effort
@@ -38,6 +40,7 @@ from alembert.optimal.solution import Solution as Solution
 from alembert.optimal.solve import Continuation as Continuation
 from alembert.optimal.solve import continuation as continuation
 from alembert.optimal.solve import solve as solve
+from alembert.optimal.solver_source import SolverSource as SolverSource
 from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines
 from alembert.optimal.tables import table as table

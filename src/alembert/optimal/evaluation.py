@@ -296,6 +296,29 @@ class Evaluation:
             ),
         )
 
+    # --- rows of bounds at the end ---------------------------------------------------------------------------------
+
+    def push_function(self, count: int) -> ca.Function:
+        """(4) for `count` rows: of d, mu and the bounds."""
+        return _of_rows("push", {"d": count, "mu": 1}, count, self._push_graph)
+
+    def settle_function(self, count: int) -> ca.Function:
+        """Multipliers of `count` rows after a step."""
+        more = {"dlow": count, "dhigh": count, "alpha": 1, "dual": 1, "mu": 1}
+        return _of_rows("settle", more, count, self._settle_graph)
+
+    def end_steps_function(self, n: int, count: int) -> ca.Function:
+        """Steps of slacks and multipliers of `count` rows at the end, and the longest ones with the slope there.
+
+        Of the step of the state, the slopes of rows and cost, the rows themselves, mu and the bounds.
+        """
+
+        def graph(g: dict[str, ca.SX]) -> list[ca.SX]:
+            none = {"du": ca.SX(0, 1), "Z": ca.SX(0, n), "z_0": ca.SX(0, 1), "d_0": ca.SX.zeros(count)}
+            return self._steps_graph({**none, "gained": ca.SX.zeros(count), **g})[1:]
+
+        return _of_rows("steps", {"dx": n, "D": (count, n), "g": n, "d": count, "mu": 1}, count, graph)
+
     # --- what does not change ------------------------------------------------------------------------------------
 
     def _constant_blocks(self) -> tuple[str, ...]:
@@ -587,6 +610,17 @@ def fold(kinds: str) -> StageLoop:
     operations = {"+": lambda a, b: a + b, ">": ca.fmax, "<": ca.fmin}
     folded = ca.vertcat(*(operations[kind](so_far[k], values[k]) for k, kind in enumerate(kinds)))
     return StageLoop(ca.Function("fold", [values, so_far], [folded]), [0, 0, 1], backward=False)
+
+
+def _of_rows(name: str, more: Mapping[str, int | tuple[int, int]], count: int, graph: Graph) -> ca.Function:
+    sizes = {**more, **dict.fromkeys(BOUNDS, count)}
+    g = {key: ca.SX.sym(key, *(size if isinstance(size, tuple) else (size,))) for key, size in sizes.items()}
+    return ca.Function(name, list(g.values()), [ca.densify(x) for x in graph(g)])
+
+
+def barrier_of_slacks(count: int) -> ca.Function:
+    """The barrier of `count` rows: of mu and the bounds."""
+    return _of_rows("barrier", {"mu": 1}, count, lambda g: [_barrier(g, g["slack"])])
 
 
 def _barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:

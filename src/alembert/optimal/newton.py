@@ -238,24 +238,26 @@ class Newton:
         self.try_(0.0)
         self._d[...], self._rows[...] = self._new[9], self._new[10]
 
-    def begin(self, warm: Warm, tolerance: float) -> bool:
-        """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
-        than without."""
-        it, scale, mu, units = self.it, self.scale, self.mu, self.units
-        costates = warm.costates
+    def multipliers(self, warm: Warm) -> tuple[Array, ...]:
+        """Costates, sigma, eta, low and high along the path and at the end, as the iterate has them."""
+        scale, units, costates = self.scale, self.units, warm.costates
         if self._chart is not None:
             self._chart()
             costates = np.matmul(costates[:, None, :], self._in_chart)[:, 0]
-        it.costates[...] = scale * units.x * costates
-        it.sigma[...], it.eta[...] = scale * units.start * warm.sigma, scale * units.end * warm.eta
+        ends = (scale * units.start * warm.sigma, scale * units.end * warm.eta)
         of_d, of_rows = scale * units.d, scale * units.bounded
+        bounds = (of_d * warm.low, of_d * warm.high, of_rows * warm.end_low, of_rows * warm.end_high)
+        return (scale * units.x * costates, *ends, *bounds)
 
-        def enter(mu: float) -> None:
-            self.mu = mu
-            it.path.begin(self._d, mu, of_d * warm.low, of_d * warm.high)
-            it.last.begin(self._rows, mu, of_rows * warm.end_low, of_rows * warm.end_high)
+    def begin(self, warm: Warm, tolerance: float) -> bool:
+        """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
+        than without."""
+        it, mu = self.it, self.mu
+        costates, sigma, eta, low, high, end_low, end_high = self.multipliers(warm)
+        it.costates[...], it.sigma[...], it.eta[...] = costates, sigma, eta
 
-        enter(tolerance / 11)
+        self.mu = tolerance / 11
+        self.enter(low, high, end_low, end_high)
         self.linearise()
         merit = self.try_(0.0)
         errors = self.errors(merit, tolerance)
@@ -266,8 +268,14 @@ class Newton:
             return False
         mu = min(mu, max(tolerance / 11, tuning.WARM * left**2))
         if mu != self.mu:
-            enter(mu)
+            self.mu = mu
+            self.enter(low, high, end_low, end_high)
         return True
+
+    def enter(self, low: Array, high: Array, end_low: Array, end_high: Array) -> None:
+        """Slacks for these multipliers of bounds, and the barrier."""
+        self.it.path.begin(self._d, self.mu, low, high)
+        self.it.last.begin(self._rows, self.mu, end_low, end_high)
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new

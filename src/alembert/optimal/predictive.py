@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
+from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
 from alembert.optimal.plant import Mechanics
 from alembert.optimal.solution import Solution
 from alembert.simulate import Sampled
@@ -45,6 +47,27 @@ class PredictiveSample:
     used: Array
 
 
+class _CompiledPlan:
+    """What a compiled solver found, as far as a controller asks for it; the whole solution is made when it is asked for."""
+
+    def __init__(self, result: CompiledResult, nodes: Array, duration: float) -> None:
+        self.result, self._nodes, self._duration = result, nodes, duration
+        self.converged, self.infeasibility = bool(result.converged), float(result.infeasibility)
+        self.iterations, self.cost = int(result.iterations), float(result.cost)
+        self.status = "solved" if self.converged else "iterations"
+        self.message = "solved" if self.converged else f"stopped after {self.iterations} iterations"
+
+    @cached_property
+    def solution(self) -> Solution:
+        return self.result.solution()
+
+    def control_at(self, t: float) -> Array:
+        if self.result.is_constant:
+            k = int(np.searchsorted(self._nodes, t / self._duration, side="right")) - 1
+            return self.result.controls[max(k, 0)].copy()
+        return self.solution.control_at(t)
+
+
 class PredictiveController:
     """`problem` solved every `period` [s]; `controller.sampled` goes to `al.simulate(..., controller=...)`.
 
@@ -58,6 +81,9 @@ class PredictiveController:
     `inputs` of the problem may be functions of the time: `{"target": lambda t: np.sin(t)}`. `estimate` makes q and v of what
     sensors `reads` delivered, as a function of a mapping from their names; without it the law gets the true state.
     `samples` has what happened.
+
+    With `compiled`, samples after the first one are solved by `prepared.compile(...)`, several times faster; where that
+    finds nothing, `prepared.solve` is asked. `time_limit` is for the latter alone.
     """
 
     def __init__(
@@ -77,6 +103,7 @@ class PredictiveController:
         estimate: Callable[[float, Mapping[str, Array]], tuple[Array, Array]] | None = None,
         transcription: str | None = None,
         hessian: str = "auto",
+        compiled: bool = False,
     ) -> None:
         if not isinstance(problem.plant, Mechanics):
             raise UnsupportedError(
@@ -100,6 +127,8 @@ class PredictiveController:
         self.on_failure, self.feasible = on_failure, feasible
         self._options: dict[str, Any] = {"iterations": iterations, "tolerance": tolerance}
         self._options |= {"time_limit": time_limit} if time_limit is not None else {}
+        self._is_compiled = compiled
+        self._solver: CompiledSolver | None = None
         self._inputs, self._reads, self._estimate = dict(inputs or {}), tuple(reads), estimate
         stated = {row.component for row in problem.start if row.is_equation}
         missing = [name for name in problem.plant.tangent_names if name not in stated]
@@ -112,12 +141,16 @@ class PredictiveController:
 
     def reset(self) -> None:
         """Forget plans and samples: the next sample is the first one."""
-        self.plan: Solution | None = None
-        """the last one that was good"""
+        self._plan: Solution | _CompiledPlan | None = None
         self._planned = 0.0
         self.samples: list[PredictiveSample] = []
         self._used: list[tuple[float, Array]] = []
         self._asked = np.zeros(0)
+
+    @property
+    def plan(self) -> Solution | None:
+        """The last one that was good."""
+        return self._plan.solution if isinstance(self._plan, _CompiledPlan) else self._plan
 
     @property
     def sampled(self) -> Sampled:
@@ -146,19 +179,17 @@ class PredictiveController:
         self._asked = np.concatenate([q, v])
         q, v = self._ahead(t, q, v)
         given = {name: value(at) if callable(value) else value for name, value in self._inputs.items()}
-        own: dict[str, Any] = dict(self._options)
-        if self.plan is not None:
-            own |= {"guess": self.plan, "shift": at - self._planned}
-        found = self.prepared.solve(start={"q": q, "v": v}, inputs=given or None, **own)
+        found = self._solved(q, v, given, at)
         if self._is_good(found):
-            self.plan, self._planned = found, at
-        elif self.on_failure == "raise" or self.plan is None:
+            self._plan, self._planned = found, at
+        elif self.on_failure == "raise" or self._plan is None:
             raise NumericalError(f"PredictiveController: at t = {t:.4g} s: {found.status}: {found.message}")
         self._check_plan(t, at, found)
-        if self.on_failure == "hold" and self.plan is not found and self._used:
+        if self.on_failure == "hold" and self._plan is not found and self._used:
             controls = self._used[-1][1]
         else:
-            controls = self.plan.control_at(at - self._planned)
+            assert self._plan is not None
+            controls = self._plan.control_at(at - self._planned)
         decided = sum(begin <= t for begin, _ in self._used)  # of these the last one still acts
         self._used = [*self._used[max(decided - 1, 0) :], (at, controls)]
         seconds = time.perf_counter() - began
@@ -167,7 +198,32 @@ class PredictiveController:
         )
         return self._efforts(controls)
 
-    def _check_plan(self, t: float, at: float, found: Solution) -> None:
+    def _solved(self, q: Array, v: Array, given: Mapping[str, Any], at: float) -> Solution | _CompiledPlan:
+        """From the plan before, moved on."""
+        start, plan = {"q": q, "v": v}, self._plan
+        passed = at - self._planned
+        if self._is_compiled and plan is not None:
+            if self._solver is None:
+                most = min(max(1, self._options["iterations"]), MOST_ITERATIONS)
+                self._solver = self.prepared.compile(
+                    iterations=most, tolerance=self._options["tolerance"], guess=self.plan
+                )
+            intervals = round(passed / self.problem.shortest * len(self._nodes))
+            result = self._solver.solve(
+                start=start,
+                inputs=given or None,
+                before=plan.result if isinstance(plan, _CompiledPlan) else plan,
+                shift=intervals,
+            )
+            found = _CompiledPlan(result, self._nodes, self.problem.shortest)
+            if self._is_good(found):
+                return found
+        own: dict[str, Any] = dict(self._options)
+        if plan is not None:
+            own |= {"guess": self.plan, "shift": passed}
+        return self.prepared.solve(start=start, inputs=given or None, **own)
+
+    def _check_plan(self, t: float, at: float, found: Solution | _CompiledPlan) -> None:
         """A plan that is followed says nothing of the time after its horizon."""
         end, good = self._planned + self.problem.shortest, self._planned - self.delay
         if self.on_failure == "plan" and at > end * (1 + 1e-12):
@@ -177,7 +233,12 @@ class PredictiveController:
                 'on_failure="hold" keeps the last controls'
             )
 
-    def _is_good(self, found: Solution) -> bool:
+    @property
+    def _nodes(self) -> Array:
+        """Where intervals begin, as shares of the horizon."""
+        return self.prepared.transcribed.stages.nodes[:-1]
+
+    def _is_good(self, found: Solution | _CompiledPlan) -> bool:
         if found.converged:
             return True
         return found.status in ("iterations", "time") and found.infeasibility <= self.feasible

@@ -7,6 +7,7 @@ that nothing is compiled again for other values of them: a sample of a predictiv
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,12 +16,14 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
+from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledSolver
 from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.outcome import Iteration, interrupts_kept
 from alembert.optimal.plant import FREE, Mechanics, Row
 from alembert.optimal.problem import Problem, input_value
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import SolverOptions, Transcribed, check, read_nodes
+from alembert.optimal.solver_source import SolverSource
 from alembert.optimal.stages import Ends, Stages
 
 Array = np.ndarray
@@ -51,12 +54,12 @@ class PreparedProblem:
         self.problem, self._hessian = problem, hessian
         with interrupts_kept():
             own = read_nodes(int(steps), nodes)
-            self._transcribed = Transcribed(problem, transcription, int(steps), own, at_run_time=True)
-            self._transcribed.evaluation(self._transcribed.is_exact(hessian, "sweep"))
+            self.transcribed = Transcribed(problem, transcription, int(steps), own, at_run_time=True)
+            self.transcribed.evaluation(self.transcribed.is_exact(hessian, "sweep"))
 
     def __repr__(self) -> str:
         return (
-            f"<prepared {self.problem!r}: {self._transcribed.stages.count} steps of {self._transcribed.name}>"
+            f"<prepared {self.problem!r}: {self.transcribed.stages.count} steps of {self.transcribed.name}>"
         )
 
     def solve(
@@ -88,8 +91,8 @@ class PreparedProblem:
         if not (isinstance(shift, int | float | np.number) and 0 <= shift < np.inf):
             raise ArgumentError(f"prepared.solve: shift is {shift!r}, expected seconds, 0 or more")
         with interrupts_kept():
-            problem = self._restated(start, end, parameters, duration, inputs)
-            stages = self._bounded(self._transcribed.stages, limits)
+            problem = self.restated(start, end, parameters, duration, inputs)
+            stages = self.bounded(self.transcribed.stages, limits)
             numbers = stages.numbers.copy()
             numbers[:, 2] = problem.shortest
             stages = replace(
@@ -100,7 +103,7 @@ class PreparedProblem:
             )
             options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress, time_limit)
             passed = round(shift / problem.shortest * stages.count) if shift and not problem.is_free else 0
-            return self._transcribed.solve(problem, stages, guess, options, is_judged=False, shift=passed)
+            return self.transcribed.solve(problem, stages, guess, options, is_judged=False, shift=passed)
 
     def solve_each(
         self, cases: Iterable[Mapping[str, Any]], *, guess: Any = None, follow: bool = True, **options: Any
@@ -132,7 +135,49 @@ class PreparedProblem:
             found.append(solution)
         return found
 
-    def _bounded(self, stages: Stages, limits: Mapping[str, Any] | None) -> Stages:
+    def compile(
+        self, *, iterations: int = 10, tolerance: float = 1e-6, guess: Solution | None = None
+    ) -> CompiledSolver:
+        """The solver as one compiled function of at most so many `iterations`, without Python inside.
+
+        `guess` is a solution of this prepared problem (by default `solve()`): the solver begins from it, and has its units.
+        It is what `solve` does from a solution nearby, without second-order corrections and restoration: for samples of a
+        controller and for families of problems, not for a first solution. Equations along the path are not for it.
+        """
+        check(1, "sweep", tolerance, iterations, self._hessian, None)
+        if not 1 <= iterations <= MOST_ITERATIONS:
+            raise ArgumentError(
+                f"prepared.compile: iterations is {iterations}, expected 1 to {MOST_ITERATIONS}"
+            )
+        if guess is not None and not isinstance(guess, Solution):
+            raise ArgumentError(
+                f"prepared.compile: guess is a {type(guess).__name__}, expected a solution of this prepared problem"
+            )
+        exact = self.transcribed.is_exact(self._hessian, "sweep")
+        with interrupts_kept():
+            known = self.solve() if guess is None else guess
+            return CompiledSolver(self, known, int(iterations), float(tolerance), exact)
+
+    def export_c(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        name: str = "solver",
+        iterations: int = 10,
+        tolerance: float = 1e-6,
+        guess: Solution | None = None,
+    ) -> SolverSource:
+        """Write `compile(...)` as C99, for a board: NAME.h, NAME.c, and NAME_test.c with samples that Python has solved.
+
+        `NAME_solve(p, duration, limits, memory, found, room)` makes at most so many iterations; start, end, parameters and
+        inputs are in p (NAME_START says where), what it has found is in `memory`. Nothing is allocated: the caller gives
+        `memory` and `room`. `cc -O2 -std=c99 solver.c solver_test.c -lm` compares it with Python.
+        """
+        return self.compile(iterations=iterations, tolerance=tolerance, guess=guess).export_c(
+            directory, name=name
+        )
+
+    def bounded(self, stages: Stages, limits: Mapping[str, Any] | None) -> Stages:
         """With other bounds for rows that have some."""
         if limits is None:
             return stages
@@ -161,7 +206,7 @@ class PreparedProblem:
                 end_lower[k], end_upper[k] = new[label]
         return replace(stages, lower=lower, upper=upper, end_lower=end_lower, end_upper=end_upper)
 
-    def _restated(
+    def restated(
         self,
         start: Mapping[str, Any] | None,
         end: Mapping[str, Any] | None,

@@ -40,6 +40,7 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import SHARED, StageLoop, elimination_loop
@@ -406,6 +407,13 @@ def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     """The inward sweep for stages of these sizes."""
     if m and n + m > LARGEST_SCALAR:
         return elimination_loop(n, m, columns, bounds)
+    shifts = [SHARED if name == "shift" else int(name in ("P", "z", "W")) for name in elimination.NAMES]
+    function = inward_function(n, m, columns, bounds)
+    return StageLoop(function, [*shifts, 0, 0, 0, 0, 0, 0], backward=True, stop=5)
+
+
+def inward_function(n: int, m: int, columns: int, bounds: int) -> ca.Function:
+    """One stage of it: from P, z and W of the stage after to its own, the gains K and k, and its least pivot."""
     shapes = {
         **{"A": (n, n), "B": (n, m), "b": (n, 1), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n, 1)},
         **{"r": (m, 1), "D": (bounds, n + m), "push": (bounds, 1), "shift": (1, 1)},
@@ -428,18 +436,22 @@ def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     z = b.parent.z.vector() + ca.horzcat(s["q"] + force[:n], ca.SX(n, rest))
     W = s["W"] - b.e[:, 1:].T @ k
     W[:, 0] += s["z"][:, 1:].T @ s["b"]
-    function = ca.Function(
+    return ca.Function(
         "time_sweep_inward",
         list(s.values()),
         [ca.densify(x) for x in (P, z, W, K, k, b.factor.least_pivot)],
     )
-    shifts = [SHARED if name == "shift" else 1 if name in ("P", "z", "W") else 0 for name in s]
-    return StageLoop(function, [*shifts, 0, 0, 0, 0, 0, 0], backward=True, stop=5)
 
 
 @lru_cache(maxsize=64)
 def outward_loop(n: int, m: int, columns: int) -> StageLoop:
-    """The outward sweep, (5)."""
+    """The outward sweep."""
+    shifts = [0, 0, 0, 0, 0, 1, 1, SHARED, 0]
+    return StageLoop(outward_function(n, m, columns), [*shifts, 0, 1, 1], backward=False)
+
+
+def outward_function(n: int, m: int, columns: int) -> ca.Function:
+    """One stage of it, (5)."""
     shapes = {
         **{"A": (n, n), "B": (n, m), "b": (n, 1), "K": (m, n), "k": (m, columns), "P": (n, n)},
         **{"z": (n, columns), "weights": (columns, 1), "x": (n, 1)},
@@ -448,9 +460,7 @@ def outward_loop(n: int, m: int, columns: int) -> StageLoop:
     u = s["k"] @ s["weights"] - s["K"] @ s["x"]
     after = s["A"] @ s["x"] + s["B"] @ u + s["b"]
     costate = s["P"] @ after + s["z"] @ s["weights"]
-    function = ca.Function("time_sweep_outward", list(s.values()), [u, after, costate])
-    shifts = [0, 0, 0, 0, 0, 1, 1, SHARED, 0]
-    return StageLoop(function, [*shifts, 0, 1, 1], backward=False)
+    return ca.Function("time_sweep_outward", list(s.values()), [u, after, costate])
 
 
 @lru_cache(maxsize=64)
@@ -486,19 +496,7 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
     def closing(P: ca.SX, z: ca.SX, W: ca.SX, inverse: ca.SX, c: ca.SX) -> list[ca.SX]:
         x = -inverse @ c
         S = z[:, 1:]
-        scale = [1 / ca.sqrt(ca.fmax(-W[k, 1 + k], 1e-300)) for k in range(ends)]
-        scaled = ca.SX(ends, ends)
-        for i in range(ends):
-            for j in range(ends):
-                scaled[i, j] = -W[max(i, j), 1 + min(i, j)] * scale[i] * scale[j]
-        factor = Factor(scaled)
-        T = ca.vertcat(*scale) if scale else ca.SX(0, 1)
-        eta = T * factor.solve(T * (W[:, 0] + S.T @ x)) if ends else ca.SX(0, 1)
-        trace = ca.trace(factor.solve(ca.SX.eye(ends))) if ends else ca.SX(0)
-        reach = ca.vertcat(ca.SX(0, 1), *(-W[k, 1 + k] for k in range(ends)))
-        if ends:  # what cannot be reached has a Gramian of rounding errors
-            doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach)
-            trace = ca.if_else(ca.logic_and(factor.least_pivot > 0, ca.logic_not(doubtful)), trace, -1)
+        eta, trace = _scaled_solution(-W[:, 1:], W[:, 0] + S.T @ x)
         slope = P @ x + z[:, 0] + S @ eta
         return [x, -inverse.T @ slope, ca.vertcat(1, eta), slope, trace]
 
@@ -526,6 +524,58 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
             finishing,
         ),
     )
+
+
+def closing_function(n: int, starts: int, ends: int) -> ca.Function:
+    """The small system at the start, for any number of conditions there: what `stationary` finds where it is regular.
+
+    Of P, z, W, C_0 and c_0: the step of the first state, the multipliers of the start, the weights (1, eta), the costate,
+    and whether it is regular. With B = (C_0', S), and rho C_0' (C_0 x + c_0) = 0 added to the first row, that is
+
+        (P + rho C_0' C_0) x + B lambda = -(z_0 + rho C_0' c_0),    B' x + (0, W eta) = -(c_0, w)         (6)
+    """
+    columns = 1 + ends
+    shapes = {"P": (n, n), "z": (n, columns), "W": (ends, columns), "C": (starts, n), "c": (starts, 1)}
+    s = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
+    P, z, W, C, c = s.values()
+    size = _largest(C)
+    rho = ca.if_else(size > 0, ca.fmax(1, _largest(P)) / (size * size), 0) if starts else ca.SX(0)
+    least = SINGULAR * _largest(P)  # for what neither costs nor conditions see: it stays where it is
+    A = Factor(ca.tril2symm(ca.tril(P + rho * (C.T @ C) + least * ca.SX.eye(n))))
+    B = ca.horzcat(C.T, z[:, 1:])
+    solved = A.solve(ca.horzcat(B, -(z[:, 0] + rho * (C.T @ c))))
+    M = B.T @ solved[:, :-1]
+    M[starts:, starts:] -= W[:, 1:]
+    found, trace = _scaled_solution(M, B.T @ solved[:, -1] + ca.vertcat(c, W[:, 0]), first=starts)
+    x = solved[:, -1] - solved[:, :-1] @ found
+    weights = ca.vertcat(1, found[starts:] if ends else ca.SX(0, 1))
+    regular = ca.logic_and(A.least_pivot > 0, ca.logic_and(trace >= 0, trace < 1 / DOUBTFUL))
+    results = [x, found[:starts] if starts else ca.SX(0, 1), weights, P @ x + z @ weights, regular]
+    return ca.Function("closing", list(s.values()), [ca.densify(ca.SX(value)) for value in results])
+
+
+def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.SX]:
+    """The solution for a positive definite M, and the trace of the inverse of M with a diagonal of ones.
+
+    That is -1 where M is not definite, or its rows from `first` on ask for what cannot be reached.
+    """
+    count = M.shape[0]
+    if not count:
+        return ca.SX(0, 1), ca.SX(0)
+    scale = [1 / ca.sqrt(ca.fmax(M[k, k], 1e-300)) for k in range(count)]
+    scaled = ca.SX(count, count)
+    for i in range(count):
+        for j in range(count):
+            scaled[i, j] = M[max(i, j), min(i, j)] * scale[i] * scale[j]
+    factor = Factor(scaled)
+    T = ca.vertcat(*scale)
+    trace = ca.trace(factor.solve(ca.SX.eye(count)))
+    reach = ca.vertcat(
+        *(M[k, k] for k in range(count))
+    )  # what cannot be reached has a Gramian of rounding errors
+    doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach)
+    good = ca.logic_and(factor.least_pivot > 0, ca.logic_not(doubtful))
+    return T * factor.solve(T * right), ca.if_else(good, trace, -1)
 
 
 def _largest(M: ca.SX) -> ca.SX:

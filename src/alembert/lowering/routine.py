@@ -1,6 +1,6 @@
 """Routines: functions called one after the other on named arrays, as C text, as kernels and on numbers.
 
-A routine is made of `Call`, `Copy`, `When` and `Repeat` of `alembert.lowering.plan`; calls name functions, or other
+A routine is made of `Call`, `Copy`, `When`, `Repeat` and `Each` of `alembert.lowering.plan`; calls name functions, or other
 routines, of the same program. `alembert.deploy.wasm` writes the same routines as WebAssembly.
 """
 
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from alembert.engine.codegen import FunctionSource, KernelSource
-from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step, When
+from alembert.lowering.plan import At, Buffer, Call, Copy, Each, Offset, Plan, Repeat, Step, When
 
 Array = np.ndarray
 
@@ -47,17 +48,18 @@ class Routine:
 
 
 def flat(steps: Sequence[Step]) -> list[Step]:
-    """With what is inside of `When` and `Repeat`."""
+    """With what is inside of `When`, `Repeat` and `Each`."""
     found: list[Step] = []
     for step in steps:
         found.append(step)
-        if isinstance(step, When | Repeat):
+        if isinstance(step, When | Repeat | Each):
             found += flat(step.steps)
     return found
 
 
 def place(buffer: Buffer) -> tuple[str, int]:
-    return (buffer.buffer, buffer.start) if isinstance(buffer, Offset) else (buffer, 0)
+    """The array, and where in it; within `Each`, for the first record."""
+    return (buffer, 0) if isinstance(buffer, str) else (buffer.buffer, buffer.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +83,27 @@ class Parts:
         values |= {label: arrays[label] for label in routine.arguments}
         self._steps(routine, routine.steps, values)
 
-    def _steps(self, routine: Routine, steps: Sequence[Step], values: Mapping[str, Array]) -> None:
+    def _steps(
+        self, routine: Routine, steps: Sequence[Step], values: Mapping[str, Array], turn: int = 0
+    ) -> None:
         def part(buffer: Buffer, size: int | None = None) -> Array:
             label, start = place(buffer)
+            start += turn * buffer.size if isinstance(buffer, At) else 0
             return values[label][start:] if size is None else values[label][start : start + size]
 
         for step in steps:
             if isinstance(step, When):
                 if part(step.flag)[0] != 0:
-                    self._steps(routine, step.steps, values)
+                    self._steps(routine, step.steps, values, turn)
+            elif isinstance(step, Each):
+                turns = range(step.count)
+                for k in reversed(turns) if step.backward else turns:
+                    self._steps(routine, step.steps, values, k)
             elif isinstance(step, Repeat):
                 for _ in range(step.most):
                     if part(step.flag)[0] != 0:
                         break
-                    self._steps(routine, step.steps, values)
+                    self._steps(routine, step.steps, values, turn)
             elif isinstance(step, Copy):
                 size = self.copied(routine, step)
                 part(step.target, size)[:] = 0.0 if step.source is None else part(step.source, size)
@@ -107,7 +116,7 @@ class Parts:
             routine = self.routines[name]
             return self.run(name, dict(zip(routine.arguments, [*inputs, *outputs], strict=True)))
         f = self.functions[name]
-        found = f.call([ca.DM(x[: f.numel_in(k)]) for k, x in enumerate(inputs)])
+        found = f.call([ca.DM(x[: f.numel_in(k)].reshape(f.size_in(k))) for k, x in enumerate(inputs)])
         for x, y in zip(outputs, found, strict=True):
             values = np.array(y, dtype=float).ravel()
             x[: len(values)] = values
@@ -149,6 +158,8 @@ class Parts:
         def other(buffer: Buffer) -> Buffer:
             name, start = place(buffer)
             base, more = place(own.get(name, f"{label}{name}"))
+            if isinstance(buffer, At):
+                return At(base, buffer.size, start + more)
             return Offset(base, start + more) if start + more else base
 
         def written(steps: Sequence[Step]) -> list[Step]:
@@ -156,6 +167,8 @@ class Parts:
             for step in steps:
                 if isinstance(step, When):
                     found.append(When(other(step.flag), written(step.steps)))
+                elif isinstance(step, Each):
+                    found.append(Each(step.count, written(step.steps), step.backward))
                 elif isinstance(step, Repeat):
                     found.append(Repeat(written(step.steps), str(other(step.flag)), step.most))
                 elif isinstance(step, Copy):
@@ -173,7 +186,7 @@ class Parts:
                     f = self.functions[called]
                     kept = [k for k in range(f.n_in()) if f.numel_in(k)]
                     if called not in sources:
-                        symbols = [ca.SX.sym(f"x{k}", f.numel_in(k)) for k in range(f.n_in())]
+                        symbols = [ca.SX.sym(f"x{k}", *f.size_in(k)) for k in range(f.n_in())]
                         whole = ca.Function(called, [symbols[k] for k in kept], f.call(symbols))
                         sources[called] = FunctionSource(whole)
                     found.append(Call(called, [other(step.inputs[k]) for k in kept], outputs))
@@ -194,8 +207,8 @@ class Parts:
         inner = [self.arrays(called) for called in routine.calls if called in self.routines]
         return sum(routine.buffers.values()) + max(inner, default=0)
 
-    def c_text(self, name: str, prefix: str, *, static: bool = False) -> list[str]:
-        """The lines of a C function."""
+    def c_text(self, name: str, prefix: str, *, static: bool = False, room: str = "") -> list[str]:
+        """The lines of a C function; its own arrays are automatic, or parts of a last argument `room`."""
         routine = self.routines[name]
         labels = {label: label for label in routine.arguments}
         labels |= {
@@ -205,7 +218,8 @@ class Parts:
 
         def at(buffer: Buffer) -> str:
             label, start = place(buffer)
-            return labels[label] if not start else f"{labels[label]} + {start}"
+            turn = f" + {buffer.size} * turn_" if isinstance(buffer, At) else ""
+            return f"{labels[label]}{turn}" if not start else f"{labels[label]}{turn} + {start}"
 
         def first(buffer: Buffer) -> str:
             label, start = place(buffer)
@@ -218,12 +232,18 @@ class Parts:
                     found.append(f"{indent}if ({first(step.flag)} != 0.0) {{")
                     found += [*lines(step.steps, f"{indent}  "), f"{indent}}}"]
                 elif isinstance(step, Repeat):
-                    condition = f"k < {step.most} && {first(step.flag)} == 0.0"
+                    condition = f"round_ < {step.most} && {first(step.flag)} == 0.0"
                     found += [
                         f"{indent}{{",
-                        f"{indent}  int k;",
-                        f"{indent}  for (k = 0; {condition}; ++k) {{",
+                        f"{indent}  int round_;",
+                        f"{indent}  for (round_ = 0; {condition}; ++round_) {{",
                     ]
+                    found += [*lines(step.steps, f"{indent}    "), f"{indent}  }}", f"{indent}}}"]
+                elif isinstance(step, Each):
+                    turns = f"turn_ = 0; turn_ < {step.count}; ++turn_"
+                    if step.backward:
+                        turns = f"turn_ = {step.count - 1}; turn_ >= 0; --turn_"
+                    found += [f"{indent}{{", f"{indent}  int turn_;", f"{indent}  for ({turns}) {{"]
                     found += [*lines(step.steps, f"{indent}    "), f"{indent}  }}", f"{indent}}}"]
                 elif isinstance(step, Copy):
                     size = f"{self.copied(routine, step)} * sizeof(double)"
@@ -238,12 +258,20 @@ class Parts:
             return found
 
         kinds = [f"const double *{x}" for x in routine.inputs] + [f"double *{x}" for x in routine.outputs]
+        declared = [f"  double {labels[label]}[{max(1, size)}];" for label, size in routine.buffers.items()]
+        if room:
+            kinds.append(f"double *{room}")
+            starts = accumulate(routine.buffers.values(), initial=0)
+            declared = [
+                f"  double *const {labels[label]} = {room} + {start};"
+                for label, start in zip(routine.buffers, starts, strict=False)
+            ]
         used = {place(x)[0] for step in flat(routine.steps) for x in _buffers(step)}
         return [
             *([f"/* {routine.comment} */"] if routine.comment else []),
             f"{'static ' if static else ''}void {prefix}_{name}({', '.join(kinds)})",
             "{",
-            *(f"  double {labels[label]}[{max(1, size)}];" for label, size in routine.buffers.items()),
+            *declared,
             *(f"  (void){x};" for x in routine.arguments if x not in used),
             *lines(routine.steps, "  "),
             "}",

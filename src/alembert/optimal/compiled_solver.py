@@ -1,0 +1,438 @@
+"""The solver of a prepared problem as one compiled function: `prepared.compile`.
+
+What `prepared.solve` does with a hundred calls of small functions from Python, this does in one: a sample of a predictive
+controller takes about as long as its arithmetic. It begins from the solution before, whose states, controls and multipliers
+are its memory. Several problems at once are lanes of vectors, shared by threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+from alembert.optimal import tuning
+from alembert.optimal.newton import Newton
+from alembert.optimal.outcome import Iterate, Outcome, same_nodes, warm
+from alembert.optimal.scaling import Units
+from alembert.optimal.solution import Solution
+from alembert.optimal.solver_routine import FOUND, SolverRoutine, parts_of
+from alembert.optimal.solver_source import SolverSource, write_solver
+from alembert.optimal.stages import Ends, Stages
+
+if TYPE_CHECKING:
+    from alembert.optimal.prepared import PreparedProblem
+
+Array = np.ndarray
+_NOTHING = np.zeros(len(FOUND))
+MOST_ITERATIONS = 200
+"""each makes the functions of the filter longer"""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledResult:
+    """What a compiled solver found; of a batch, everything has its dimensions first."""
+
+    controls: Array
+    """(..., N, m): of each interval, the first of them where a transcription has several"""
+    cost: Array
+    infeasibility: Array
+    """the largest residual, in units of the problem"""
+    error: Array
+    """what `tolerance` bounds: of all conditions for a minimum"""
+    iterations: Array
+    converged: Array
+    memory: Array
+    """states, controls and multipliers, from which a solve goes on"""
+    is_constant: bool
+    """whether controls are constant in each interval"""
+    _make: Callable[[CompiledResult, tuple[int, ...]], Solution]
+
+    def __repr__(self) -> str:
+        count, good = np.size(self.converged), int(np.sum(self.converged))
+        if not np.ndim(self.converged):
+            return (
+                f"<CompiledResult: {'converged' if good else 'not converged'}, cost {float(self.cost):.6g}>"
+            )
+        return f"<CompiledResult of {count} problems: {good} converged>"
+
+    def solution(self, *which: int) -> Solution:
+        """With everything that solutions of `prepared.solve` have; of a batch, that of the problem `which`."""
+        batch = np.shape(self.converged)
+        if len(which) != len(batch) or not all(-n <= k < n for k, n in zip(which, batch, strict=True)):
+            raise ArgumentError(f"CompiledResult.solution: which is {which}, expected one of a batch {batch}")
+        return self._make(self, which)
+
+
+class CompiledSolver:
+    """See `PreparedProblem.compile`."""
+
+    def __init__(
+        self, prepared: PreparedProblem, guess: Solution, iterations: int, tolerance: float, exact: bool
+    ) -> None:
+        self.prepared, self.guess, self.iterations, self.tolerance = prepared, guess, iterations, tolerance
+        transcribed = prepared.transcribed
+        self._stages = stages = transcribed.stages
+        self._evaluation = transcribed.evaluation(exact)
+        it, units = self._known(guess)
+        self._routine = SolverRoutine(self._evaluation, iterations, tolerance)
+        self._parts = parts_of(self._routine.memory_sizes)
+        self._units = units
+        self._newton = Newton(stages, self._evaluation, it.x, it.u, it.z, tuning.BARRIER, units=units)
+        self._memory = self._memory_of(guess)
+        there = np.isfinite(stages.lower) | np.isfinite(stages.upper)
+        tables = {
+            **{"fractions": stages.numbers[:, :2], "there": there.astype(float), "units": units.stage},
+            **{"scale": np.array([units.cost]), "end_units": units.ends},
+        }
+        self._tables = np.concatenate([np.ravel(tables[name]) for name in self._routine.table_sizes])
+        self._kept: Callable[..., None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.prepared!r}: at most {self.iterations} iterations>"
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The compiled function, of p, duration, limits, tables and the memory before, to the memory and what was found."""
+        plan = self._routine.parts.plan("solve")
+        content = hashlib.sha256()
+        for name, f in self._routine.parts.functions.items():
+            content.update(f"{name} {f.serialize()}".encode())
+        content.update(repr(self._routine.parts.routines["solve"].steps).encode())
+        return Kernel(
+            "optimal control (compiled solver)",
+            [Argument(label, (size,)) for label, size in plan.arguments.items()],
+            [Argument(label, (size,)) for label, size in plan.results.items()],
+            key=f"optimal control solver {content.hexdigest()}",
+            build=lambda: plan,
+        )
+
+    def solve(
+        self,
+        *,
+        start: Any = None,
+        end: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, float] | None = None,
+        duration: Any = None,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        before: CompiledResult | Solution | None = None,
+        shift: int = 0,
+        threads: int | None = None,
+    ) -> CompiledResult:
+        """Solve with other numbers, as `prepared.solve`; from the result or solution `before`, or the guess of `compile`.
+
+        `shift`: how many intervals after it this solve begins. Values of `start`, `inputs` and `duration` may have leading
+        dimensions of a batch, as may `before`: `start={"q": q, "v": v}` with q of shape (1000, nq) solves a thousand
+        problems, by vectors and `threads`; each gives the same bits as alone.
+        """
+        given = self._numbers(start, end, parameters, inputs)
+        T = np.asarray(self._stages.problem.shortest if duration is None else duration, dtype=float)
+        self._check(duration, T, shift)
+        bounds = self._limits(limits)
+        memory = self._memory
+        if before is not None:
+            memory = self._memory_of(before) if isinstance(before, Solution) else before.memory
+        if shift:
+            memory = self._shifted(memory, shift)
+        if given.ndim == 1 and T.ndim == 0 and memory.ndim == 1 and threads is None:
+            if self._kept is None:
+                self._kept = self.kernel.fast()
+            left = np.empty(len(memory))
+            found = np.empty(len(FOUND))
+            self._kept(*self._arguments(given, T[None], bounds, memory), left, found)
+        else:
+            left, found = self.kernel(*self._arguments(given, T[..., None], bounds, memory), threads=threads)
+        u = left[..., self._parts["u"]]
+        m = len(self._stages.problem.plant.controls)
+        controls = u.reshape(*u.shape[:-1], self._stages.count, -1)[..., :m]
+
+        def make(result: CompiledResult, which: tuple[int, ...]) -> Solution:
+            batch = found.shape[:-1]
+            own = [
+                np.broadcast_to(a, (*batch, a.shape[-1]))[which] for a in (given, T[..., None], left, found)
+            ]
+            return self._solution(*own, bounds)
+
+        constant = self._stages.scheme.points == 1 and not self._stages.scheme.node_controls
+        cost, off, _, error, _, iterations, converged, _ = np.moveaxis(found, -1, 0)
+        return CompiledResult(
+            controls, cost, off, error, iterations.astype(int), converged > 0, left, constant, make
+        )
+
+    def export_c(self, directory: str | os.PathLike[str], *, name: str = "solver") -> SolverSource:
+        """Write it as C99: NAME.h, NAME.c and NAME_test.c; see `PreparedProblem.export_c`."""
+        stages = self._stages
+        given = self._numbers(None, None, None, None)
+        return write_solver(
+            directory,
+            name,
+            self._routine,
+            {"p": given, "limits": self._limits(None), "tables": self._tables, "memory": self._memory},
+            stages.problem.shortest,
+            self._sample,
+        )
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def _known(self, solution: Solution) -> tuple[Iterate, Units]:
+        """Its iterate and units."""
+        known = warm(self._stages, solution, unfinished=True)
+        if known is None or not same_nodes(self._stages, solution):
+            raise ArgumentError(
+                f"prepared.compile: guess is {solution!r}, expected a solution of this prepared problem that was solved, or "
+                "stopped on its way"
+            )
+        return solution._outcome.iterate, known.units
+
+    def _memory_of(self, solution: Solution) -> Array:
+        it, _ = self._known(solution)
+        known = warm(self._stages, solution, unfinished=True)
+        assert known is not None
+        newton = self._newton
+        newton.restart(self._stages, it.x, it.u, it.z, tuning.BARRIER, units=self._units)
+        costates, sigma, eta, low, high, end_low, end_high = newton.multipliers(known)
+        found = {"x": it.x, "u": it.u, "z": it.z, "low": low, "high": high, "end_low": end_low}
+        found |= {"end_high": end_high, "costates": costates, "sigma": sigma, "eta": eta}
+        return np.concatenate([np.ravel(found[name]) for name in self._parts])
+
+    # --- numbers -------------------------------------------------------------------------------------------------
+
+    def _arguments(self, given: Array, T: Array, bounds: Array, memory: Array) -> list[Array]:
+        """Those of no size are left out of kernels."""
+        return [a for a in (given, T, bounds, self._tables, memory, _NOTHING) if a.shape[-1]]
+
+    def _sample(self, given: Array, memory: Array) -> tuple[Array, Array]:
+        """Memory and result for p and memory: what a test program compares."""
+        T = np.array([self._stages.problem.shortest])
+        left, found = self.kernel(*self._arguments(given, T, self._limits(None), memory))
+        return left, found
+
+    def _check(self, duration: Any, T: Array, shift: int) -> None:
+        if duration is not None and self._stages.is_free:
+            raise ArgumentError("compiled.solve: the duration of this problem is found, not given")
+        if not (np.isfinite(T).all() and (T > 0).all()):
+            raise ArgumentError(f"compiled.solve: duration is {duration!r}, expected seconds")
+        if isinstance(shift, bool) or not isinstance(shift, int | np.integer) or shift < 0:
+            raise ArgumentError(
+                f"compiled.solve: shift is {shift!r}, expected a number of intervals, 0 or more"
+            )
+
+    def _limits(self, limits: Mapping[str, Any] | None) -> Array:
+        """Lower and upper of each row."""
+        stages = self._stages if limits is None else self.prepared.bounded(self._stages, limits)
+        if limits is None and self._own_limits is not None:
+            return self._own_limits
+        pairs = []
+        for k in range(len(stages.path_names)):
+            there = np.isfinite(stages.lower[:, k]) | np.isfinite(stages.upper[:, k])
+            at = int(np.argmax(there))
+            pairs.append((stages.lower[at, k], stages.upper[at, k]))
+        pairs += zip(stages.end_lower, stages.end_upper, strict=True)
+        for name, (low, high) in zip((*stages.path_names, *stages.end_bounded), pairs, strict=True):
+            if not low < high:
+                raise ArgumentError(
+                    f"compiled.solve: limits of {name!r} are {low:g} and {high:g}, expected the lower one below the upper"
+                )
+        found = np.array(pairs, dtype=float).ravel()
+        if limits is None:
+            self._own_limits = found
+        return found
+
+    _own_limits: Array | None = None
+
+    @cached_property
+    def _places(self) -> Array | None:
+        """Where in (q, v) or x the numbers are that the start states, in their order; None where it states others."""
+        problem, found = self._stages.problem, []
+        model = problem.model
+        where: dict[str, tuple[int, slice]] = {}
+        if model is None:
+            where = {name: (k, slice(k, k + 1)) for k, name in enumerate(problem.plant.tangent_names)}
+        else:
+            for owner in model.space:
+                for k in range(owner.v.stop - owner.v.start):
+                    name = model.speed_names[owner.v.start + k]
+                    where[f"q {name}"] = owner.q.start + k, owner.q
+                    at = model.nq + owner.v.start + k
+                    where[f"v {name}"] = at, slice(at, at + 1)
+        for row in Ends(problem).rows["start"]:
+            if row.component not in where:
+                return None
+            one, several = where[row.component]
+            found += [one] if row.about is None else range(several.start, several.stop)
+        return np.array(found, dtype=int)
+
+    def _numbers(
+        self,
+        start: Any,
+        end: Mapping[str, Any] | None,
+        parameters: Mapping[str, float] | None,
+        inputs: Mapping[str, Any] | None,
+    ) -> Array:
+        """p of the stages."""
+        problem = self._stages.problem
+        values = problem.parameters
+        if end is not None or parameters is not None:
+            restated = self.prepared.restated(None, end, parameters, None, None)
+            values, ends = restated.parameters, Ends(restated).values()
+        else:
+            ends = self._own_ends
+        if inputs is not None:
+            values = self._with_inputs(values, inputs)
+        if start is not None:
+            ends = self._with_start(ends, start)
+        if values.ndim == ends.ndim == 1:
+            return np.concatenate([values, ends])
+        batch = np.broadcast_shapes(values.shape[:-1], ends.shape[:-1])
+        return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (values, ends)], axis=-1)
+
+    @cached_property
+    def _own_ends(self) -> Array:
+        return Ends(self._stages.problem).values()
+
+    def _with_inputs(self, values: Array, inputs: Mapping[str, Any]) -> Array:
+        problem = self._stages.problem
+        known = problem.input_values
+        stop = len(problem.parameters) - sum(value.size for value in known.values())
+        places = {}
+        for name, value in known.items():
+            places[name] = slice(stop, stop + value.size)
+            stop += value.size
+        for name, value in inputs.items():
+            if name not in known:
+                raise ArgumentError(unknown("compiled.solve: the problem has no input", name, known))
+            new = np.asarray(value, dtype=float)
+            size = known[name].size
+            new = new[..., None] if size == 1 and (not new.ndim or new.shape[-1] != 1) else new
+            if new.shape[-1] != size or not np.isfinite(new).all():
+                raise ArgumentError(
+                    f"compiled.solve: input {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
+                )
+            batch = np.broadcast_shapes(values.shape[:-1], new.shape[:-1])
+            values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
+            values[..., places[name]] = new
+        return values
+
+    def _with_start(self, ends: Array, start: Any) -> Array:
+        problem, model = self._stages.problem, self._stages.problem.model
+        if not isinstance(start, Mapping):
+            raise ArgumentError(f"compiled.solve: start is {start!r}, expected a dictionary by names")
+        names = ("q", "v") if model is not None else problem.plant.tangent_names
+        if (
+            self._places is None
+            or set(start) != set(names)
+            or any(isinstance(x, Mapping) for x in start.values())
+        ):
+            restated = self.prepared.restated(start, None, None, None, None)
+            first = len(ends) - len(_values(Ends(restated).rows["end"]))
+            return np.concatenate([Ends(restated).values()[:first], ends[first:]])
+        sizes = (model.nq, model.nv) if model is not None else (1,) * len(names)
+        parts = []
+        for name, size in zip(names, sizes, strict=True):
+            x = np.asarray(start[name], dtype=float)
+            x = (
+                x[..., None]
+                if model is None
+                else np.broadcast_to(x, (size,))
+                if x.ndim == 0 and name == "v"
+                else x
+            )
+            if x.shape[-1:] != (size,) or not np.isfinite(x).all():
+                raise ArgumentError(
+                    f"compiled.solve: start {name!r} has shape {np.shape(start[name])}, expected finite (..., {size})"
+                )
+            parts.append(x)
+        if model is not None and model.nq != model.nv:
+            parts[0] = model.integrate(parts[0], np.zeros(model.nv))
+        if any(x.ndim > 1 for x in parts):
+            batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
+            parts = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
+        new = np.concatenate(parts, axis=-1)[..., self._places]
+        rest = ends[new.shape[-1] :]
+        return np.concatenate([new, np.broadcast_to(rest, (*new.shape[:-1], len(rest)))], axis=-1)
+
+    def _shifted(self, memory: Array, by: int) -> Array:
+        """States, controls and multipliers `by` intervals later; the last ones are repeated."""
+        N = self._stages.count
+        found = memory.copy()
+        counts = {"x": N + 1, "costates": N + 1, "u": N, "z": N, "low": N, "high": N}
+        for name, count in counts.items():
+            part = self._parts[name]
+            records = memory[..., part].reshape(*memory.shape[:-1], count, -1)
+            later = records[..., np.minimum(np.arange(count) + by, count - 1), :]
+            found[..., part] = later.reshape(*memory.shape[:-1], -1)
+        return found
+
+    def _solution(self, given: Array, T: Array, memory: Array, found: Array, bounds: Array) -> Solution:
+        """From what a call left."""
+        prepared, newton = self.prepared, self._newton
+        problem = self._problem(given, float(T[0]))
+        numbers = self._stages.numbers.copy()
+        numbers[:, 2] = problem.shortest
+        nd = len(self._stages.path_names)
+        pairs = bounds.reshape(-1, 2)
+        there = np.isfinite(self._stages.lower) | np.isfinite(self._stages.upper)
+        lower, upper = np.where(there, pairs[:nd, 0], -np.inf), np.where(there, pairs[:nd, 1], np.inf)
+        stages: Stages = replace(
+            self._stages,
+            problem=problem,
+            parameters=given.copy(),
+            numbers=numbers,
+            lower=lower,
+            upper=upper,
+            end_lower=pairs[nd:, 0],
+            end_upper=pairs[nd:, 1],
+        )
+        part = {name: memory[where] for name, where in self._parts.items()}
+        it = newton.it
+        points = [part[name].reshape(getattr(it, name).shape) for name in ("x", "u", "z")]
+        newton.restart(stages, *points, max(float(found[4]), 1e-300), units=self._units)
+        it.costates[...], it.sigma[...], it.eta[...] = (
+            part["costates"].reshape(it.costates.shape),
+            part["sigma"],
+            part["eta"],
+        )
+        newton.enter(
+            part["low"].reshape(it.path.low.shape),
+            part["high"].reshape(it.path.low.shape),
+            part["end_low"],
+            part["end_high"],
+        )
+        newton.linearise()
+        merit = newton.try_(0.0)
+        newton.accept(0.0, 0.0)
+        newton.linearise()
+        newton.errors(merit, self.tolerance)
+        newton.step(merit)
+        stated = newton.stated()
+        status = "solved" if found[6] else "iterations"
+        message = "solved" if found[6] else f"stopped after {int(found[5])} iterations"
+        outcome = Outcome(
+            *(status, message, stated, float(found[0]), float(found[1]), float(found[2]), []),
+            *(newton.gains(stated), newton.residuals, newton.units.copied(), {}),
+        )
+        hessian = "exact" if self._evaluation.exact else "gauss-newton"
+        name = prepared.transcribed.name
+        return Solution(problem, stages, outcome, "sweep", name, hessian, is_judged=False)
+
+    def _problem(self, given: Array, T: float) -> Any:
+        problem = copy.copy(self._stages.problem)
+        problem.transcribed = {}
+        problem.parameters = given[: len(problem.parameters)].copy()
+        if not problem.is_free:
+            problem.shortest = problem.longest = T
+        return problem
+
+
+def _values(rows: list[Any]) -> list[float]:
+    return [x for row in rows for x in ([row.lower] if row.about is None else np.ravel(row.point))]

@@ -1,0 +1,178 @@
+"""The solver of a prepared problem as one compiled function, in batches, and as C."""
+
+import os
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.deploy import compiler
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal import Problem, System, effort, running
+
+ROUNDING = 1e-9
+"""of states and controls of the order of one: both ways make the same steps, and end with errors below 1e-6, from where a
+Newton step leaves 1e-12; what the order of sums changes is smaller still"""
+
+
+def pendulum(**more):
+    system = System(
+        *(["a", "w"], ["u"], lambda s: [s.w, -ca.sin(s.a) - s.b * s.w + s.u]), parameters={"b": 0.1}
+    )
+    cost = effort(0.1) + running(lambda s: (s.a - s.aim[0]) ** 2 + 0.1 * s.w**2)
+    given = {"start": {"a": 0.5, "w": 0.0}, "inputs": {"aim": [0.0]}, "limits": {"u": 1.0}, "cost": cost}
+    return Problem(system, **{"duration": 2.0, **given, **more})
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    return pendulum().prepare(8, transcription="rk4")
+
+
+@pytest.fixture(scope="module")
+def plan(prepared):
+    return prepared.solve()
+
+
+@pytest.fixture(scope="module")
+def compiled(prepared, plan):
+    return prepared.compile(iterations=12, guess=plan)
+
+
+def assert_same(result, other):
+    found = result.solution()
+    assert result.converged
+    assert found.converged
+    assert int(result.iterations) == other.iterations
+    assert float(result.cost) == pytest.approx(other.cost, rel=ROUNDING)
+    for a, b in ((found.x, other.x), (found.controls, other.controls)):
+        np.testing.assert_allclose(a, b, atol=ROUNDING)
+
+
+def test_other_numbers(prepared, plan, compiled):
+    """Each step is that of the solver in Python, so that iterations and results are the same."""
+    given = {"start": {"a": 0.6, "w": 0.1}, "inputs": {"aim": [0.1]}, "duration": 1.9}
+    given |= {"parameters": {"b": 0.2}, "limits": {"u": (-0.9, 0.5)}}
+    other = prepared.solve(**given, guess=plan, tolerance=1e-6)
+    found = compiled.solve(**given)
+    assert_same(found, other)
+    assert found.solution().controls.min() == pytest.approx(other.controls.min(), abs=ROUNDING)
+    later = prepared.solve(start={"a": 0.5, "w": 0.0}, guess=other, shift=2 * 1.9 / 8, tolerance=1e-6)
+    for before in (found, other):
+        assert_same(compiled.solve(start={"a": 0.5, "w": 0.0}, before=before, shift=2), later)
+
+
+@pytest.mark.parametrize(
+    ("transcription", "more"),
+    [
+        ("hermite-simpson", {"duration": (0.5, 5.0), "end": {"a": 0.0, "w": 0.0}, "cost": al.optimal.duration()}),
+        ("midpoint", {"end": {"a": 0.3, "w": (-0.01, 0.01)}, "limits": {"u": 1.0, "rate": 2.0}}),
+    ],
+)  # fmt: skip
+def test_what_is_free(transcription, more):
+    """A duration that is found, controls before the start that nothing states, conditions and bounds at the end, z."""
+    problem = pendulum(**more)
+    prepared = problem.prepare(6, transcription=transcription)
+    plan = prepared.solve()
+    given = {"start": {"a": 0.55, "w": 0.05}}
+    found = prepared.compile(iterations=12, guess=plan).solve(**given)
+    other = prepared.solve(**given, guess=plan, tolerance=1e-6)
+    assert found.converged
+    # what is nearly free moves by the square root of what the cost does not see
+    assert float(found.cost) == pytest.approx(other.cost, rel=1e-6)
+    np.testing.assert_allclose(found.solution().x, other.x, atol=1e-5)
+
+
+def test_a_body_that_turns():
+    """Orientations at the start, in any scale; steps without the curvature of the dynamics."""
+    builder = al.ModelBuilder("body", gravity=(0, 0, 0))
+    inertia = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 2.0, 0, 0, 3.0))
+    builder.body("body", inertia, joint=al.Spherical(), joint_name="turn")
+    cost = effort() + al.optimal.terminal(lambda s: 10 * ca.sumsqr(s.q[1:]))
+    problem = Problem(builder.build(), 1.0, start={"q": [0.8, 0.6, 0.0, 0.0], "v": 0}, cost=cost)
+    prepared = problem.prepare(4, transcription="euler", hessian="gauss-newton")
+    plan = prepared.solve()
+    q = np.array([0.8, 0.5, 0.3, 0.1])
+    found = prepared.compile(iterations=30, guess=plan).solve(start={"q": q, "v": np.zeros(3)})
+    other = prepared.solve(start={"q": q / np.linalg.norm(q), "v": 0}, guess=plan)
+    assert found.converged
+    np.testing.assert_allclose(found.solution().q, other.q, atol=1e-5)  # tolerances of 1e-6 and 1e-8
+
+
+def test_a_batch_has_the_bits_of_single_problems(compiled):
+    angles = np.linspace(0.3, 0.7, 11)
+    batch = compiled.solve(start={"a": angles, "w": 0.0}, inputs={"aim": np.linspace(0, 0.1, 11)})
+    assert repr(batch) == "<CompiledResult of 11 problems: 11 converged>"
+    for k in (0, 5, 10):
+        one = compiled.solve(start={"a": angles[k], "w": 0.0}, inputs={"aim": [0.01 * k]})
+        np.testing.assert_array_equal(batch.memory[k], one.memory)
+        assert batch.cost[k] == one.cost
+        assert batch.iterations[k] == one.iterations
+    assert batch.solution(3).x[0, 0] == pytest.approx(angles[3], abs=1e-9)
+    again = compiled.solve(start={"a": angles, "w": 0.0}, before=batch, shift=1)
+    assert again.converged.all()
+    with pytest.raises(ArgumentError, match=r"which is \(\), expected one of a batch \(11,\)"):
+        batch.solution()
+
+
+def test_a_step_that_no_length_is_taken_of_leaves_the_iterate(compiled):
+    """Far from the guess the solver stops after its iterations, and says so."""
+    found = compiled.solve(start={"a": 40.0, "w": -90.0})
+    assert not found.converged
+    assert found.solution().status == "iterations"
+    assert np.isfinite(found.memory).all()
+
+
+@pytest.mark.skipif(not compiler.has_compiler(), reason="no C compiler")
+def test_as_c(compiled, tmp_path):
+    """The test program solves four samples one after the other, and compares them with the compiled function."""
+    source = compiled.export_c(tmp_path, name="mpc")
+    header, code, _ = (file.read_text() for file in source.files)
+    assert "malloc" not in code
+    assert "0 b, 1 aim, 2 start a, 3 start w" in header
+    assert source.p["start"] == (2, 2)
+    assert "bytes" in repr(source)
+    target = tmp_path / "check"
+    compiler.program("export_c", source.files[1:], target)
+    found = subprocess.run([os.fspath(target)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+    assert float(found.stdout.split()[-1]) < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"start": 3.0}, "start is 3.0, expected a dictionary by names"),
+        ({"start": {"a": np.nan, "w": 0.0}}, r"start 'a' has shape \(\), expected finite \(..., 1\)"),
+        ({"inputs": {"goal": 1.0}}, "the problem has no input 'goal'"),
+        (
+            {"inputs": {"aim": [1.0, 2.0, np.inf]}},
+            r"input 'aim' has shape \(3,\), expected \(..., 1\) finite",
+        ),
+        ({"limits": {"u": (1.0, 1.0)}}, "limits of 'u' are 1 and 1, expected the lower one below"),
+        ({"duration": -1.0}, "duration is -1.0, expected seconds"),
+        ({"shift": 0.5}, "shift is 0.5, expected a number of intervals, 0 or more"),
+    ],
+)
+def test_refused(compiled, given, said):
+    with pytest.raises(ArgumentError, match=said):
+        compiled.solve(**given)
+
+
+def test_what_is_not_compiled(prepared, plan, compiled, tmp_path):
+    with pytest.raises(ArgumentError, match="iterations is 500, expected 1 to 200"):
+        prepared.compile(iterations=500, guess=plan)
+    with pytest.raises(ArgumentError, match="guess is a dict, expected a solution of this prepared problem"):
+        prepared.compile(guess={})
+    with pytest.raises(ArgumentError, match="expected a solution of this prepared problem that was solved"):
+        pendulum().prepare(7, transcription="rk4").compile(guess=plan)
+    with pytest.raises(ArgumentError, match="export_c: 'my solver' is not a name in C"):
+        compiled.export_c(tmp_path, name="my solver")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(al.errors.FileError, match="cannot be made"):
+        compiled.export_c(tmp_path / "file" / "folder")
+    held = pendulum(path={"hold": (lambda s: s.u - 0.1 * s.a, 0.0, 0.0)}).prepare(6, transcription="rk4")
+    with pytest.raises(UnsupportedError, match="'hold' is an equation along the path"):
+        held.compile()
