@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -114,12 +114,14 @@ class Phases:
         nodes: Mapping[str, Any] | None = None,
         guess: Any = None,
         accuracy: float | None = None,
+        refine: Literal["h", "hp"] = "h",
         **options: Any,
     ) -> PhasesSolution:
         """Solve with `steps` intervals in every phase, or as many as it says for each by name.
 
         `transcription`, `nodes` and `guess` are by phase as well (a transcription also one for all); a solution of phases is
-        a guess too. `accuracy` refines the mesh of every phase. Other options are those of `Problem.solve`.
+        a guess too. `accuracy` refines the mesh of every phase, and with `refine="hp"` its order. Other options are those of
+        `Problem.solve`.
         """
         from alembert.optimal.phases_solve import refined_phases, solve_phases
 
@@ -127,7 +129,7 @@ class Phases:
         schemes = {name: self._of_phase("transcription", transcription, name, None) for name in self.phases}
         meshes = {name: self._of_phase("nodes", nodes or {}, name, None) for name in self.phases}
         if accuracy is not None:
-            return refined_phases(self, counts, schemes, meshes, guess, accuracy, options)
+            return refined_phases(self, counts, schemes, meshes, guess, accuracy, refine, options)
         return solve_phases(self, counts, schemes, meshes, guess, options)
 
     def _of_phase(self, what: str, given: Any, name: str, default: Any) -> Any:

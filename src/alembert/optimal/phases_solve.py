@@ -15,10 +15,11 @@ from alembert.optimal import guess as guesses
 from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
+from alembert.optimal.orders import higher, with_orders
 from alembert.optimal.outcome import Attempt, Deadline, Iterate, Outcome, Warm, interrupts_kept, reporter
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import LARGEST, ROUNDS, MeshRound, asked, jumps, next_mesh
+from alembert.optimal.refinement import LARGEST, ROUNDS, MeshRound, asked, jumps, next_mesh, next_order
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,
@@ -258,10 +259,14 @@ def refined_phases(
     meshes: Mapping[str, Any],
     guess: Any,
     accuracy: Any,
+    refine: str,
     given: Mapping[str, Any],
 ) -> PhasesSolution:
     """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
-    asked(accuracy)
+    asked(accuracy, refine)
+    schemes = dict(schemes)
+    if refine == "hp":
+        schemes = {name: with_orders(own) for name, own in schemes.items()}
     found: list[dict[str, MeshRound]] = []
     best: PhasesSolution | None = None
     everywhere = dict.fromkeys(phases.phases, False)
@@ -282,7 +287,7 @@ def refined_phases(
             here = motion.solution.accuracy.worst
             rounds[name] = MeshRound(
                 *(sizes[name], solution.cost, max(here, change) if np.isfinite(here) else change),
-                *(len(jumps(motion.solution)), solution.iterations),
+                *(len(jumps(motion.solution)), solution.iterations, motion.solution.stages.scheme.order),
             )
         found.append(rounds)
         estimate = max(r.estimate for r in rounds.values())
@@ -291,10 +296,14 @@ def refined_phases(
         if len(found) == ROUNDS:
             return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
         for name, motion in solution.items():
-            is_enough = estimate <= accuracy
-            own[name], everywhere[name] = next_mesh(
-                motion.solution, accuracy, is_enough=is_enough, coarse=coarse
-            )
+            is_enough, more = estimate <= accuracy, 0
+            if refine == "hp" and not coarse:
+                own[name], more = next_order(motion.solution, accuracy, is_enough=is_enough)
+                schemes[name], everywhere[name] = higher(schemes[name] or "radau", more), True
+            if not more:
+                own[name], everywhere[name] = next_mesh(
+                    motion.solution, accuracy, is_enough=is_enough, coarse=coarse
+                )
             if len(own[name]) - 1 > LARGEST:
                 return _ended(
                     solution,

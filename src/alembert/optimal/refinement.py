@@ -10,9 +10,11 @@ since controls that a mesh cannot follow are not seen by the first two. The next
 - intervals cut into as many parts as their error asks for, by the order p of the method: (e_k N / accuracy)^(1/(p+1));
 - where a control jumps, nodes on both sides of the jump. Between the values a before and b after an interval, whose mean
   is u, a jump is at the share (b - u)/(b - a) of it: so each mesh brings it nearer to a node;
-- intervals on both sides of where a singular arc begins or ends in halves (`alembert.optimal.arcs`);
+- intervals on both sides of where a singular arc begins or ends in halves (`alembert.optimal.arcs`); where meshes are no
+  longer solved since a transcription has several controls in each interval of such an arc, one that has a single one;
 - all intervals in halves, where nothing else is to be done, where a solution is "coarse" (then the search begins anew), and
-  before a solution is taken: a cost that stays where only some intervals were cut proves nothing.
+  before a solution is taken: a cost that stays where only some intervals were cut proves nothing;
+- with "hp" a method of higher order instead, where intervals are smooth: `alembert.optimal.orders`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.optimal.arcs import junctions
+from alembert.optimal.arcs import arcs, junctions
+from alembert.optimal.orders import MOST as MOST_POINTS
+from alembert.optimal.orders import higher, more_points, with_orders
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -57,24 +61,35 @@ class MeshRound:
     estimate: float
     jumps: int
     iterations: int
+    order: int = 0
+    """of the method"""
 
 
-def asked(accuracy: Any) -> None:
-    """Refuse what is no share."""
+def asked(accuracy: Any, refine: str = "h") -> None:
+    """Refuse what is no share, and no way to refine."""
     if not (isinstance(accuracy, int | float) and 0 < accuracy < 1):
         raise ArgumentError(
             f"solve: accuracy is {accuracy!r}, expected a share of the motion and of the cost, such as 1e-6"
         )
+    if refine not in ("h", "hp"):
+        raise ArgumentError(
+            f"solve: refine is {refine!r}, expected 'h' (by nodes) or 'hp' (by order as well)"
+        )
 
 
-def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]) -> Solution:
+def refined(
+    problem: Problem, steps: int, accuracy: Any, options: dict[str, Any], refine: str = "h"
+) -> Solution:
     """The solution on the first mesh whose (1) is below `accuracy`; on the last good one with a remark, if there is none."""
-    asked(accuracy)
+    asked(accuracy, refine)
     if options.get("transcription") == "splines":
         raise ArgumentError("solve: accuracy is for meshes; with splines raise `control_points` instead")
     given = dict(options)
+    if refine == "hp":
+        given["transcription"] = with_orders(given.get("transcription"))
     nodes = given.pop("nodes", None)
     found: list[MeshRound] = []
+    first = steps
     best: Solution | None = None
     everywhere = False
     while True:
@@ -82,6 +97,13 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         if not solution.converged:
             if best is None:
                 return solution
+            if name := _swinging(best):
+                simple = {**options, "transcription": "rk4", "guess": best, "nodes": None}
+                again = refined(problem, first, accuracy, simple)
+                if again.success:
+                    again.meshes = (*found, *again.meshes)
+                    again.remark(f"{name} is singular: refined by rk4, with one control in each interval")
+                    return again
             return _ended(best, found, f"the mesh of {steps} intervals was not solved ({solution.status})")
         before, best = best, solution
         here = solution.accuracy
@@ -89,7 +111,8 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         change = abs(solution.cost - before.cost) / size if before is not None else np.inf
         estimate = max(here.worst, change) if np.isfinite(here.worst) else change
         jumping = len(jumps(solution))
-        found.append(MeshRound(steps, solution.cost, estimate, jumping, solution.iterations))
+        order = solution.stages.scheme.order
+        found.append(MeshRound(steps, solution.cost, estimate, jumping, solution.iterations, order))
         if estimate <= accuracy and everywhere:
             return _ended(solution, found, "")
         if len(found) == ROUNDS:
@@ -97,13 +120,39 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         coarse = (
             here.is_coarse
         )  # what it says of where to refine means nothing, and nothing is gained by beginning there
-        nodes, everywhere = next_mesh(solution, accuracy, is_enough=estimate <= accuracy, coarse=coarse)
+        is_enough, more = estimate <= accuracy, 0
+        if refine == "hp" and not coarse:
+            nodes, more = next_order(solution, accuracy, is_enough=is_enough)
+            given["transcription"] = higher(given["transcription"], more)
+            everywhere = more > 0
+        if not more:
+            nodes, everywhere = next_mesh(solution, accuracy, is_enough=is_enough, coarse=coarse)
         given["guess"] = options.get("guess") if coarse else solution
         if len(nodes) - 1 > LARGEST:
             return _ended(
                 solution, found, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals"
             )
         steps = len(nodes) - 1
+
+
+def _swinging(solution: Solution) -> str | None:
+    """A control that is singular on an arc, while its transcription has several values of it in each interval.
+
+    What counts there is their mean: the finer the mesh, the less the others are determined, until no solver finds them.
+    """
+    scheme = solution.stages.scheme
+    if scheme.points + scheme.node_controls == 1:
+        return None
+    return next((arc.control for arc in arcs(solution) if arc.kind == "singular"), None)
+
+
+def next_order(solution: Solution, accuracy: float, *, is_enough: bool) -> tuple[Array, int]:
+    """The nodes of the next mesh, and by how many points its method has more: 0 where only nodes help."""
+    jumping, now = jumps(solution), solution.stages.nodes
+    more, smooth = more_points(solution, accuracy, set(jumping))
+    if is_enough:
+        more = min(1, MOST_POINTS - solution.stages.scheme.points)
+    return np.union1d(now, _cuts(solution, jumping, accuracy, smooth)), more
 
 
 def next_mesh(solution: Solution, accuracy: float, *, is_enough: bool, coarse: bool) -> tuple[Array, bool]:
@@ -163,12 +212,14 @@ def _is_everywhere(before: Array, after: Array) -> bool:
     return bool(inside[lengths > SHORT * lengths.mean()].all())
 
 
-def _cuts(solution: Solution, jumping: dict[int, float], accuracy: float) -> Array:
-    """Where errors and jumps ask for nodes."""
+def _cuts(solution: Solution, jumping: dict[int, float], accuracy: float, left: Array | None = None) -> Array:
+    """Where errors and jumps ask for nodes; intervals that are `left` to a higher order get none."""
     N, nodes, order = solution.steps, solution.stages.nodes, solution.stages.scheme.order
     known = solution.accuracy.intervals
     errors = np.where(np.isfinite(known), known, 0.0)
     parts = np.clip(np.ceil((errors * N / accuracy) ** (1 / (order + 1))), 1, MOST).astype(int)
+    if left is not None:
+        parts[left] = 1
     for k in junctions(solution):  # where singular arcs begin and end is found to the length of an interval
         if nodes[k + 1] - nodes[k] > JUNCTION:
             parts[k] = max(parts[k], 2)

@@ -16,6 +16,7 @@ continuous, linear or quadratic in between. The others have controls of their ow
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -282,9 +283,35 @@ def scheme(name: str) -> Transcription:
     """A transcription by name."""
     if name in SCHEMES:
         return SCHEMES[name]
+    if name in RADAU:
+        return _radau(name)
     from alembert.model.printing import unknown
 
-    raise ArgumentError(unknown("solve: no transcription", name, SCHEMES))
+    raise ArgumentError(unknown("solve: no transcription", name, [*SCHEMES, *RADAU]))
+
+
+RADAU = {f"radau-{2 * points - 1}{kind}": points for kind in ("", "-momenta") for points in (2, 3, 4, 5, 6)}
+"""Radau's methods by their order, with their points; "radau" is that of order 5"""
+
+
+def radau_name(points: int, *, momenta: bool) -> str:
+    """The transcription with so many points."""
+    order = f"-{2 * points - 1}" if points != 3 else ""
+    return f"radau{order}{'-momenta' if momenta else ''}"
+
+
+@cache
+def _radau(name: str) -> Transcription:
+    """Radau's method (IIA): collocation at the zeros of P_s - P_(s-1) in [0, 1], the last of which is 1; order 2 s - 1."""
+    points = RADAU[name]
+    difference = np.polynomial.Legendre([*([0.0] * (points - 1)), -1.0, 1.0])
+    c = (np.sort(np.real(difference.roots())) + 1) / 2
+    c[-1] = 1.0
+    # integrals of powers at c from those at 1: a V = diag(c) W with V_ij = c_i^j, W_ij = c_i^j / (j + 1)
+    powers = c[:, None] ** np.arange(points)
+    a = np.linalg.solve(powers.T, (c[:, None] * powers / (1 + np.arange(points))).T).T
+    rows = tuple(tuple(map(float, row)) for row in a)
+    return RungeKutta(name, Collocation(rows, rows[-1], 2 * points - 1), momenta=name.endswith("momenta"))
 
 
 SCHEMES: dict[str, Transcription] = {

@@ -72,14 +72,15 @@ def solve(
     time_limit: float | None = None,
     control_points: int | None = None,
     accuracy: float | None = None,
+    refine: Literal["h", "hp"] = "h",
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
     `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal",
-    "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
-    ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates, "splines" (with `control_points`) that of
-    `solve_splines`. `solver`: "sweep", our own, "ipopt" or "fatrop" from CasADi, or "highs" for linear
-    problems. `guess`: a
+    "hermite-simpson" (the default for systems), "radau" (of order 5; "radau-3", "radau-7", "radau-9", "radau-11" are of
+    others); the implicit ones also in momenta ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates,
+    "splines" (with `control_points`) that of `solve_splines`. `solver`: "sweep", our own, "ipopt" or "fatrop" from
+    CasADi, or "highs" for linear problems. `guess`: a
     solution (also of another number of steps; the sweep also begins with its multipliers), a simulation, arrays
     `{"time", "q", "v", "controls"}` or a file
     of `solution.save`; by default straight from start to end. `nodes`: where
@@ -90,7 +91,8 @@ def solve(
 
     With `accuracy` the mesh is refined until the errors of its intervals, what its controls cost, and the change of the cost
     from mesh to mesh are below it, as shares: `steps` is then what it begins with, and `solution.meshes` how it went. Where
-    controls jump, nodes are put on both sides.
+    controls jump, nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes
+    where the solution is smooth, up to Radau's of order 11.
 
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
@@ -113,7 +115,7 @@ def solve(
                 "progress": progress,
                 "time_limit": time_limit,
             }
-            return refined(problem, int(steps), accuracy, own)
+            return refined(problem, int(steps), accuracy, own, refine)
         if transcription == "splines":
             if solver != "sweep" or nodes is not None or hessian != "auto":
                 raise UnsupportedError(

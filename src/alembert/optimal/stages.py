@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -393,16 +394,10 @@ def _column(rows: Any) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 
-def _hull(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> list[ca.SX]:
-    """Numbers between which a control stays within a stage: where they keep its bounds, it does so at every time.
-
-    They are the coefficients of its polynomial in Bernstein's basis, as many as there are values; the first one of a
-    control that neighbours share is the last one of the stage before.
-    """
-    if len(values) == 1:
-        return values
-    shared, places, points = scheme.node_controls, scheme.places, values
-    if kept is not None and shared:
+def _bernstein(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> list[ca.SX]:
+    """The polynomial of a control within a stage, by its coefficients in Bernstein's basis, between which it stays."""
+    places, points = scheme.places, values
+    if kept is not None and scheme.node_controls:
         places, points = (0.0, *places), [kept, *values]
     degree = len(places) - 1
     basis = [
@@ -410,28 +405,31 @@ def _hull(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> lis
     ]
     weights = np.linalg.inv(np.array(basis))
     weights[np.abs(weights) < 1e-14] = 0.0
-    rows = [ca.dot(ca.SX(row), ca.vertcat(*points)) for row in weights]
-    return rows[int(shared) :]
+    return [ca.dot(ca.SX(row), ca.vertcat(*points)) for row in weights]
+
+
+def _hull(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> list[ca.SX]:
+    """Numbers between which a control stays within a stage: where they keep its bounds, it does so at every time.
+
+    As many as there are values; the first one of a control that neighbours share is the last one of the stage before.
+    """
+    if len(values) == 1:
+        return values
+    return _bernstein(scheme, kept, values)[int(scheme.node_controls) :]
 
 
 def _rates(scheme: Transcription, kept: ca.SX, values: list[ca.SX]) -> list[tuple[ca.SX, bool]]:
     """How fast a control changes, in terms of the length of the stage, and whether that is known in the first one too.
 
-    Between its values a control is a polynomial. Those of degree 2, of Hermite-Simpson and Radau, have their largest
-    slopes at the ends of the stage; where stages share no value, the first one is reached from the last one before.
+    The slope of a polynomial of degree d has the coefficients d (b_j+1 - b_j) in Bernstein's basis, between which it stays:
+    those of degree 2, of Hermite-Simpson and Radau, are the slopes at both ends. Where stages share no value, the first one
+    is reached from the last one before.
     """
     if len(values) == 1:
         return [(values[0] - kept, scheme.node_controls)]
-    places = (0.0, *scheme.places) if scheme.node_controls else scheme.places
-    points = [kept, *values] if scheme.node_controls else values
-    found: list[tuple[ca.SX, bool]] = []
-    for where in (0.0, 1.0):
-        slope = ca.SX(0)
-        for i, place in enumerate(places):
-            others = [other for j, other in enumerate(places) if j != i]
-            basis = np.polynomial.Polynomial.fromroots(others)
-            slope += float(basis.deriv()(where) / basis(place)) * points[i]
-        found.append((slope, True))
+    coefficients = _bernstein(scheme, kept, values)
+    degree = len(coefficients) - 1
+    found = [(degree * (after - before), True) for before, after in pairwise(coefficients)]
     if not scheme.node_controls:
         found.append(((values[0] - kept) / scheme.places[0], False))
     return found
