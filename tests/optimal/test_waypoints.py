@@ -3,11 +3,13 @@
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, RectBivariateSpline, RegularGridInterpolator
 from scipy.optimize import fsolve
 
+import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal import Problem, System, duration, effort, running, table, through
+from alembert.simulate import ForceElement
 
 CART = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
 REST = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
@@ -86,7 +88,9 @@ def test_tables_are_the_splines_of_scipy():
     np.testing.assert_allclose(slope[1:29], spline(at[1:29], 1), rtol=1e-9)
     for given, said in (
         ((["a"], [1.0]), "are not numbers"),
-        (([1.0], [1.0]), "from 2 to 200"),
+        (([1.0], [1.0]), "expected from 2 to 200 points for each axis"),
+        ((([0, 1], [0, 1, 2]), np.zeros((3, 2))), r"y \(3, 2\), expected .* of the grid \(2, 3\)"),
+        ((([0, 1], [0, 2, 1]), np.zeros((2, 3))), "x to increase"),
         (([1.0, 1.0], [1.0, 2.0]), "x to increase"),
     ):
         with pytest.raises(ArgumentError, match=said):
@@ -95,15 +99,58 @@ def test_tables_are_the_splines_of_scipy():
         table([0, 1], [0, 1], kind="square")
 
 
-def test_a_table_in_a_rate():
-    """Of a function that a cubic is, it is that function: x' = u - x^3."""
-    knots = np.linspace(-2, 2, 9)
-    power = table(knots, knots**3)
-    found = [
-        Problem(System(["x"], ["u"], rate), 1.0, start={"x": 0}, end={"x": 1}).solve(10).cost
-        for rate in (lambda s: [s.u - power(s.x)], lambda s: [s.u - s.x**3])
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-9)
+def test_tables_of_two_arguments():
+    """Values and slopes are those of FITPACK's bivariate spline, on a square grid too; three axes of a broken line."""
+    draw = np.random.default_rng(3)
+    grid = [np.sort(draw.uniform(-1, 3, 5)) for _ in range(2)]
+    values = draw.normal(size=(5, 5))
+    s = ca.SX.sym("s", 3)
+    y = table(grid, values)(s[0], s[1])
+    both = ca.Function("f", [s], [y, ca.jacobian(y, s)])
+    at = np.array([draw.uniform(axis[0], axis[-1], 40) for axis in (*grid, [0.0, 1.0])])
+    found, slopes = (
+        np.array(part).reshape(40, -1) for part in zip(*(map(np.array, both(p)) for p in at.T), strict=True)
+    )
+    spline = RectBivariateSpline(*grid, values, s=0)
+    np.testing.assert_allclose(
+        found[:, 0], spline.ev(*at[:2]), atol=1e-12
+    )  # sums of 25 terms of size 1 to 100
+    np.testing.assert_allclose(slopes[:, 0], spline.ev(*at[:2], dx=1), atol=1e-11)
+    np.testing.assert_allclose(slopes[:, 1], spline.ev(*at[:2], dy=1), atol=1e-11)
+    more = np.stack([values, 2 * values, -values], axis=2)
+    line = ca.Function("f", [s], [table([*grid, [0, 0.4, 1]], more, kind="linear")(*ca.vertsplit(s))])
+    other = RegularGridInterpolator([*grid, [0, 0.4, 1]], more)
+    np.testing.assert_allclose([float(line(p)) for p in at.T], other(at.T), atol=1e-13)
+    corner = both([-9.0, 9.0, 0])[0]
+    assert float(corner) == pytest.approx(values[0, -1], abs=1e-12)  # outside
+    with pytest.raises(ArgumentError, match="called with 1 arguments, expected 2"):
+        table(grid, values)(s[0])
+
+
+def test_tables_in_rates_forces_and_paths():
+    """Of polynomials that a cubic is, they are these polynomials: x' = v, v' = u - x^3 v, with a bound on x v; the same
+    of a mass on a rail."""
+    knots = np.linspace(-3, 3, 7)
+    X, V = np.meshgrid(knots, knots, indexing="ij")
+    drag, power = table((knots, knots), X**3 * V), table((knots, knots), X * V)
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    costs = []
+    for force, product in ((drag, power), (lambda x, v: x**3 * v, lambda x, v: x * v)):
+        system = System(["x", "v"], ["u"], lambda s, force=force: [s.v, s.u - force(s.x, s.v)])
+        path = {"power": (lambda s, product=product: product(s.x, s.v), -10, 0.6)}
+        costs.append(Problem(system, 1.0, **ends, path=path).solve(10).cost)
+    assert costs[0] == pytest.approx(
+        costs[1], rel=1e-9
+    )  # both solved to 1e-8, of the same functions to rounding
+    builder = al.ModelBuilder("rail", gravity=(0, 0, 0))
+    builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="x")
+    resistance = ForceElement(
+        "mass", wrenches=lambda t, X, V: ca.vertcat(0, 0, 0, -drag(X[0].translation[0], V[0][3]), 0, 0)
+    )
+    ends = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
+    path = {"power": (lambda s: power(s.q[0], s.v[0]), -10, 0.6)}
+    model = Problem(builder.build(), 1.0, **ends, forces=resistance, path=path)
+    assert model.solve(10, transcription="hermite-simpson").cost == pytest.approx(costs[0], rel=1e-9)
 
 
 def test_least_time_of_an_oscillator_from_far_away(monkeypatch):

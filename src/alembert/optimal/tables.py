@@ -1,61 +1,110 @@
 """Tables in rates and costs: splines through points as expressions, which compile with the rest.
 
-A spline with the knots x_0 < ... < x_K is a polynomial of its own on each interval, of which one counts,
+A spline on a grid is a sum of products of the basis functions of its axes,
 
-    y(x) = sum_k (H(x - x_k) - H(x - x_k+1)) sum_i c_ki (x - x_k)^i,    H(x) = 1 where x >= 0, else 0       (1)
+    y(x_1, x_2, ...) = sum_ij... c_ij... N_i(x_1) N_j(x_2) ...                                            (1)
 
-A sum of truncated powers max(0, x - x_k)^3 would be shorter, and lose all digits where knots are unevenly spaced. Outside
-it stays at its ends.
+and these follow from each other by de Boor's and Cox's recursion, from where the knots t have been passed,
+
+    N_i,0(x) = 1 where t_i <= x < t_i+1, else 0
+    N_i,p(x) = (x - t_i) / (t_i+p - t_i) N_i,p-1(x) + (t_i+p+1 - x) / (t_i+p+1 - t_i+1) N_i+1,p-1(x)          (2)
+
+All terms are positive, so that no digits are lost, however the knots are spaced. Outside it stays at its ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import make_interp_spline
 
 from alembert.errors import ArgumentError
 
+Array = np.ndarray
 MOST = 200
-"""knots: each is some operations in every step"""
+"""points of an axis: each is some operations in every step"""
+MOST_VALUES = 4000
+"""of a grid"""
 
 
-def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Callable[[Any], ca.SX]:
+def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Callable[..., ca.SX]:
     """A function through the points (x_k, y_k), for expressions: `drag = table(mach, values)`, then `drag(s.v / 300)`.
 
-    "cubic" has two continuous derivatives (not-a-knot ends), "linear" is a broken line, whose slope jumps: solvers that
-    expect smooth functions take more iterations with it. Outside of the points it has the value of the nearest one.
+    For several arguments x has the points of each axis, and y the values on their grid: `lift = table((alpha, mach),
+    values)` with values of shape (len(alpha), len(mach)), then `lift(s.alpha, s.v / 300)`.
+
+    "cubic" has two continuous derivatives (not-a-knot ends; with three points of an axis it is a parabola), "linear" is a
+    broken line, whose slope jumps: solvers that expect smooth functions take more iterations with it. Outside of the points
+    it has the value of the nearest one.
     """
-    try:
-        knots, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError("table: x and y are not numbers") from None
-    if knots.ndim != 1 or knots.shape != values.shape or not 2 <= len(knots) <= MOST:
-        raise ArgumentError(
-            f"table: x has shape {knots.shape} and y {values.shape}, expected the same number of points, from 2 to {MOST}"
-        )
-    if not (np.isfinite(knots).all() and np.isfinite(values).all() and np.all(np.diff(knots) > 0)):
-        raise ArgumentError("table: x and y are to be finite, and x to increase")
+    axes, values = _read(x, y)
     if kind not in ("cubic", "linear"):
         raise ArgumentError(f"table: kind is {kind!r}, expected 'cubic' or 'linear'")
-    if kind == "linear" or len(knots) == 2:
-        pieces = np.stack([values[:-1], np.diff(values) / np.diff(knots)])
-    else:
-        pieces = CubicSpline(knots, values).c[::-1]
+    bases: list[_Basis] = []
+    for i, knots in enumerate(axes):
+        degree = min(1 if kind == "linear" else 3, len(knots) - 1)
+        spline = make_interp_spline(knots, values, k=degree, axis=i)
+        values = np.moveaxis(np.asarray(spline.c), 0, i)  # scipy has the axis first
+        bases.append(_Basis(spline.t, degree))
 
-    def value(at: Any) -> ca.SX:
+    def value(*at: Any) -> ca.SX:
         """(1)"""
-        s = ca.fmin(ca.fmax(ca.SX(at), knots[0]), knots[-1])
-        passed = [ca.SX(1), *(s >= float(x) for x in knots[1:-1]), ca.SX(0)]
-        found = ca.SX(0)
-        for k, coefficients in enumerate(pieces.T):
-            own = ca.SX(0)
-            for c in reversed(coefficients):
-                own = own * (s - float(knots[k])) + float(c)
-            found += (passed[k] - passed[k + 1]) * own
+        if len(at) != len(bases):
+            raise ArgumentError(
+                f"table: called with {len(at)} arguments, expected {len(bases)}: one for each axis"
+            )
+        weights = [basis(argument) for basis, argument in zip(bases, at, strict=True)]
+        found = ca.SX(ca.DM(values.reshape(-1, values.shape[-1]))) @ weights[-1]
+        for own, count in zip(reversed(weights[:-1]), reversed(values.shape[:-1]), strict=True):
+            found = ca.reshape(found, count, found.numel() // count).T @ own
         return found
 
     return value
+
+
+def _read(x: Any, y: Any) -> tuple[list[Array], Array]:
+    """The points of the axes, and the values on their grid."""
+    several = isinstance(x, Sequence) and len(x) > 0 and all(np.ndim(axis) == 1 for axis in x)
+    try:
+        axes = [np.asarray(axis, dtype=float) for axis in (x if several else [x])]
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError("table: x and y are not numbers") from None
+    shape = tuple(axis.size for axis in axes)
+    counted = all(axis.ndim == 1 and 2 <= len(axis) <= MOST for axis in axes)
+    if not counted or values.shape != shape or values.size > MOST_VALUES:
+        raise ArgumentError(
+            f"table: x has shapes {', '.join(str(axis.shape) for axis in axes)} and y {values.shape}, expected from 2 to "
+            f"{MOST} points for each axis, and a value for each point of the grid {shape}, at most {MOST_VALUES}"
+        )
+    if not (all(np.isfinite(a).all() for a in (*axes, values)) and all((np.diff(a) > 0).all() for a in axes)):
+        raise ArgumentError("table: x and y are to be finite, and x to increase")
+    return axes, values
+
+
+class _Basis:
+    """(2) of one axis."""
+
+    def __init__(self, knots: Array, degree: int) -> None:
+        self._t, self._degree = [float(t) for t in knots], degree
+
+    def __call__(self, at: Any) -> ca.SX:
+        t, count = self._t, len(self._t) - 1
+        first, last = self._degree, count - self._degree
+        x = ca.fmin(ca.fmax(ca.SX(at), t[first]), t[last])
+        passed = {first: ca.SX(1), last: ca.SX(0)} | {k: x >= t[k] for k in range(first + 1, last)}
+        N = [passed[k] - passed[k + 1] if first <= k < last else ca.SX(0) for k in range(count)]
+        for p in range(1, self._degree + 1):
+            N = [
+                self._share(x - t[i], t[i + p] - t[i]) * N[i]
+                + self._share(t[i + p + 1] - x, t[i + p + 1] - t[i + 1]) * N[i + 1]
+                for i in range(count - p)
+            ]
+        return ca.vertcat(*N)
+
+    @staticmethod
+    def _share(part: ca.SX, whole: float) -> ca.SX:
+        return part / whole if whole > 0 else ca.SX(0)
