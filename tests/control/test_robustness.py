@@ -316,11 +316,6 @@ def test_fitted_magnitudes_are_stable_and_near():
         (lambda: disk_margins(static(np.ones((1, 2)))), ArgumentError, "as many outputs as inputs"),
         (lambda: disk_margins(tf([0.5], [1, -1])), NumericalError, "the closed loop is not stable"),
         (lambda: worst_case_gain(tf([1], [1, 1]), [SCALAR]), ArgumentError, "nothing is left"),
-        (
-            lambda: dksyn(distillation()[1], [SCALAR], controls=2, measurements=2),
-            ArgumentError,
-            "the blocks do not fit the 4 outputs and 4 inputs",
-        ),
     ],
 )
 def test_refusals(make, error, sentence):

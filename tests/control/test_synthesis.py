@@ -340,17 +340,6 @@ def test_free_plant_under_mixed_sensitivity():
             r"Q has shape \(3,\), expected a number, 2 numbers",
         ),
         (lambda: lqr(DOUBLE, 1.0, 1.0, weigh="inputs"), ArgumentError, "weigh is 'inputs'"),
-        (
-            lambda: lqr(StateSpace(np.diag([1.0, 2.0]), [[1], [0]], np.eye(2), state_names=["a", "b"]), 1.0),
-            NumericalError,
-            r"the inputs do not reach \(u0\) the pole 2 \(states b\)|the inputs do not reach .* the pole 2 \(states b\)",
-        ),
-        (
-            lambda: lqe(StateSpace(np.diag([1.0, 2.0]), np.eye(2), [[1, 0]]), 1.0, 1.0),
-            NumericalError,
-            r"the outputs do not see \(y0\) the pole 2 \(states x1\)",
-        ),
-        (lambda: lqr(DOUBLE, 0.0, 1.0), NumericalError, "eigenvalues on the imaginary axis"),
         (lambda: sampled_lqr(DOUBLE.sampled(0.1), 0.1, 1.0), ArgumentError, "sampled already"),
         (lambda: ltr([[1, 1]], 1.0, 1.0, 1.0), ArgumentError, "needs plant="),
         (lambda: ltr([[1, 1]], -1.0, 1.0, 1.0, plant=DOUBLE), ArgumentError, "recovery is -1"),
@@ -364,20 +353,6 @@ def test_free_plant_under_mixed_sensitivity():
             lambda: h2syn(StateSpace([[-1.0]], [[1, 1]], [[1], [1]]), controls=1, measurements=1),
             NumericalError,
             "D12 has rank 0, and there are 1 controls.*D21 has rank 0",
-        ),
-        (
-            lambda: hinfsyn(
-                StateSpace([[1.0]], [[1, 0]], [[1], [1]], [[0, 1], [1, 0]]), controls=1, measurements=1
-            ),
-            NumericalError,
-            r"the controls \(u1\) do not reach the pole 1 \(states x0\)",
-        ),
-        (
-            lambda: hinfsyn(
-                StateSpace([[1.0]], [[1, 1]], [[1], [0]], [[0, 1], [1, 0]]), controls=1, measurements=1
-            ),
-            NumericalError,
-            r"the measurements \(y1\) do not see the pole 1",
         ),
         (lambda: augment(tf([1], [1, 1])), ArgumentError, "no weight was given"),
         (
@@ -473,11 +448,13 @@ def test_only_what_is_not_reached_is_named():
     A[:2, 2:] = np.eye(2)
     G = StateSpace(A, B, C, state_names=("q:a", "q:b", "v:a", "v:b"), input_names="a", output_names="q:a")
     with pytest.raises(
-        NumericalError, match=r"lqr: the inputs do not reach \(a\) the pole 0 \(states v:b\)$"
+        NumericalError,
+        match=r"lqr: the inputs \(a\) do not reach the pole 0 \(states v:b: free motion of b\)$",
     ):
         lqr(G, 1.0)
     with pytest.raises(
-        NumericalError, match=r"lqe: the outputs do not see \(q:a\) the pole 0 \(states q:b\)$"
+        NumericalError,
+        match=r"lqe: the outputs \(q:a\) do not see the pole 0 \(states q:b: free motion of b\)$",
     ):
         lqe(G, 1.0, 1.0)
 

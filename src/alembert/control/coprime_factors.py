@@ -27,11 +27,13 @@ import numpy as np
 import scipy.linalg
 
 from alembert.control.hinf import hinfsyn
-from alembert.control.interconnection import append, close, series, static
+from alembert.control.interconnection import alike, append, close, common_dt, same_units, series, static
+from alembert.control.modes import lost_modes, refuse_lost_modes
 from alembert.control.norms import linf_norm
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -59,10 +61,18 @@ class LoopShaping:
 
 def coprime(G: StateSpace) -> tuple[StateSpace, StateSpace]:
     """(N, M) of (1), right normalised coprime factors."""
+    return _coprime("coprime", G, G)
+
+
+def _coprime(function: str, G: StateSpace, named: StateSpace) -> tuple[StateSpace, StateSpace]:
+    """Of G; `named` is the system that the caller was given, for messages."""
     twin = bilinear(G) if G.is_discrete else G
     A, B, C, D = twin.matrices
     S = np.eye(D.shape[1]) + D.T @ D
-    F = -care(A, B, C.T @ C, S, C.T @ D).K
+    try:
+        F = -care(A, B, C.T @ C, S, C.T @ D).K
+    except NumericalError as error:
+        raise refuse_lost_modes(function, named, error) from None
     root = np.linalg.inv(scipy.linalg.sqrtm(S).real)
     N = StateSpace(A + B @ F, B @ root, C + D @ F, D @ root)
     M = StateSpace(A + B @ F, B @ root, F, root)
@@ -71,9 +81,10 @@ def coprime(G: StateSpace) -> tuple[StateSpace, StateSpace]:
 
 def nu_gap(G1: StateSpace, G2: StateSpace) -> float:
     """The nu-gap of two systems with the same signals, between 0 and 1."""
+    given = G1, G2
     G1, G2 = _pair("nu_gap", G1, G2)
-    N1, M1 = coprime(G1)
-    N2, M2 = coprime(G2)
+    N1, M1 = _coprime("nu_gap", G1, given[0])
+    N2, M2 = _coprime("nu_gap", G2, given[1])
     inner = _stack(N2, M2).adjoint() * _stack(N1, M1)
     # det(...) has the poles of the antistable factor to the right; the winding number is zero if as many zeros are there
     D = inner.D
@@ -91,14 +102,22 @@ def nu_gap(G1: StateSpace, G2: StateSpace) -> float:
 
 def gap(G1: StateSpace, G2: StateSpace) -> float:
     """The gap of two systems with the same signals, between 0 and 1; no smaller than the nu-gap."""
-    G1, G2 = _pair("gap", G1, G2)
-    return max(_directed(G1, G2), _directed(G2, G1))
+    pair = _pair("gap", G1, G2)
+    first, second = (_stack(*_coprime("gap", twin, G)) for twin, G in zip(pair, (G1, G2), strict=True))
+    return max(_directed(first, second), _directed(second, first))
 
 
 def ncf_margin(G: StateSpace, K: StateSpace, *, sign: int = -1) -> float:
     """b of (2), with negative feedback unless `sign` is 1; zero where the loop is not stable."""
     K = K if sign == 1 else -K
     p, m = G.shape
+    if K.shape != (m, p):
+        raise ArgumentError(
+            f"ncf_margin: K has shape {K.shape}, expected ({m}, {p}), from the outputs of G to its inputs"
+        )
+    common_dt("ncf_margin", [G, K])
+    same_units("ncf_margin", G.output_names, G.output_units, K.input_names, K.input_units)
+    same_units("ncf_margin", K.output_names, K.output_units, G.input_names, G.input_units)
     both = append(G, K)
     # from disturbances at the input of G and of K to both outputs
     F = np.block([[np.zeros((m, p)), np.eye(m)], [np.eye(p), np.zeros((p, m))]])
@@ -115,11 +134,15 @@ def ncfsyn(G: StateSpace, W1: Any = 1.0, W2: Any = 1.0, *, factor: float = 1.1) 
     if not factor >= 1:
         raise ArgumentError(f"ncfsyn: factor is {factor!r}, expected 1 or more")
     W1, W2 = (_weight(name, W, k, G.dt) for name, W, k in (("W1", W1, G.shape[1]), ("W2", W2, G.shape[0])))
+    common_dt("ncfsyn", [G, W1, W2])
     shaped = W2 * G * W1
     twin = bilinear(shaped) if shaped.is_discrete else shaped
     A, B, C, D = twin.matrices
     S, R = np.eye(D.shape[1]) + D.T @ D, np.eye(D.shape[0]) + D @ D.T
-    X, Z = care(A, B, C.T @ C, S, C.T @ D), care(A.T, C.T, B @ B.T, R, B @ D.T)
+    try:
+        X, Z = care(A, B, C.T @ C, S, C.T @ D), care(A.T, C.T, B @ B.T, R, B @ D.T)
+    except NumericalError as error:
+        raise refuse_lost_modes("ncfsyn", G if lost_modes(G) else shaped, error) from None
     least = float(np.sqrt(1 + np.abs(np.linalg.eigvals(X.X @ Z.X)).max(initial=0.0)))
     g = least * max(factor, 1 + 1e-6)
     F = -X.K
@@ -136,9 +159,8 @@ def ncfsyn(G: StateSpace, W1: Any = 1.0, W2: Any = 1.0, *, factor: float = 1.1) 
     return LoopShaping(W1 * K * W2, K, margin, 1 / least)
 
 
-def _directed(G1: StateSpace, G2: StateSpace) -> float:
+def _directed(first: StateSpace, second: StateSpace) -> float:
     """inf_Q |[N1; M1] - [N2; M2] Q| over stable Q, as an H-infinity problem with y = w."""
-    first, second = _stack(*coprime(G1)), _stack(*coprime(G2))
     m = first.shape[1]
     both = series(append(first, second), static(np.hstack([np.eye(len(first.D)), -np.eye(len(first.D))])))
     P = StateSpace(
@@ -153,8 +175,10 @@ def _directed(G1: StateSpace, G2: StateSpace) -> float:
 def _pair(function: str, G1: StateSpace, G2: StateSpace) -> tuple[StateSpace, StateSpace]:
     if G1.shape != G2.shape or G1.dt != G2.dt:
         raise ArgumentError(
-            f"{function}: the systems have shapes {G1.shape} and {G2.shape}, dt {G1.dt:g} and {G2.dt:g}"
+            f"{function}: the systems have shapes {G1.shape} and {G2.shape}, dt {G1.dt:g} and {G2.dt:g}, expected alike"
         )
+    for kind in ("input", "output"):
+        alike(function, kind, G1, G2)
     return (bilinear(G1), bilinear(G2)) if G1.is_discrete else (G1, G2)
 
 
@@ -164,6 +188,11 @@ def _stack(N: StateSpace, M: StateSpace) -> StateSpace:
 
 
 def _weight(name: str, W: Any, size: int, dt: float) -> StateSpace:
+    if isinstance(W, tuple):
+        try:
+            W = tf(*W)
+        except ArgumentError as error:
+            raise ArgumentError(f"ncfsyn: {name}: {str(error).partition(': ')[2]}") from None
     W = W if isinstance(W, StateSpace) else static(np.eye(size) * W if np.ndim(W) == 0 else W, dt=dt)
     if W.shape == (1, 1) and size > 1:
         W = append(*([W] * size))

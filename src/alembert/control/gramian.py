@@ -132,7 +132,8 @@ def stable_continuous(function: str, G: StateSpace) -> StateSpace:
     from alembert.control.sampling import bilinear
 
     bad = G.decay()
-    if np.any(bad >= 0):
+    # within rounding of the axis (the unit circle) nothing is stable
+    if np.any(bad >= -1e-14 * (1.0 if G.is_discrete else np.abs(G.A).max(initial=0.0))):
         pole = np.linalg.eigvals(G.A)[int(np.argmax(bad))]
         raise NumericalError(
             f"{function}: the system is not stable, it has the pole {pole:.6g}; split it first (`split_stable`)"

@@ -83,7 +83,7 @@ def hinfsyn(
     """
     P = ordered("hinfsyn", P, controls, measurements)
     p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
-    wrong = violations(p)
+    wrong = violations(P, p)
     refuse("hinfsyn", wrong, ("i", "ii"))
     p, notes = _regular(p, wrong)
     problem = _Normal(p)
@@ -105,7 +105,8 @@ def hinfsyn(
         level = problem.tests(float(gamma))
         made = closed(float(gamma))
         if made is None:
-            why = level.failed or "the closed loop of the central controller is above it"
+            why = level.failed + problem.where(float(gamma), level.failed)
+            why = why or "the closed loop of the central controller is above it"
             raise NumericalError(f"hinfsyn: no controller has a norm below {gamma:g}: {why}")
         return Synthesis(*made, 0.0, float(gamma), notes)
 
@@ -157,19 +158,14 @@ class _Normal:
 
     def tests(self, g: float) -> _Level:
         """(2) at the level g."""
-        m1, m2, p1, p2 = self.sizes
         if g <= self.least_level():
             return _Level(f"(a) the direct part D11 alone has the gain {self.least_level():.6g}")
-        A, B, C = self.A, np.hstack([self.B1, self.B2]), np.vstack([self.C1, self.C2])
-        D1, D_1 = np.hstack([self.D11, self.D12]), np.vstack([self.D11, self.D21])
-        R = D1.T @ D1 - np.diag([g**2] * m1 + [0.0] * m2)
-        found = _subspace(A, B, self.C1, D1, R)
+        found = _subspace(*self._control_equation(g))
         if found is None:
             return _Level("(b) the Hamiltonian matrix of the control has imaginary eigenvalues")
         if not _semidefinite(*found):
             return _Level("(c) the Riccati solution X of the control is not positive semidefinite")
-        R = D_1 @ D_1.T - np.diag([g**2] * p1 + [0.0] * p2)
-        other = _subspace(A.T, C.T, self.B1.T, D_1.T, R)
+        other = _subspace(*self._filter_equation(g))
         if other is None:
             return _Level("(d) the Hamiltonian matrix of the filter has imaginary eigenvalues")
         if not _semidefinite(*other):
@@ -181,6 +177,32 @@ class _Normal:
                 f"(f) control and filter do not go together, rho(X Y) = {rho:.6g} is not below {g**2:.6g}"
             )
         return _Level("", X, Y)
+
+    def _control_equation(self, g: float) -> tuple[Array, ...]:
+        m1, m2, _, _ = self.sizes
+        D1 = np.hstack([self.D11, self.D12])
+        R = D1.T @ D1 - np.diag([g**2] * m1 + [0.0] * m2)
+        return self.A, np.hstack([self.B1, self.B2]), self.C1, D1, R
+
+    def _filter_equation(self, g: float) -> tuple[Array, ...]:
+        _, _, p1, p2 = self.sizes
+        D_1 = np.vstack([self.D11, self.D21])
+        R = D_1 @ D_1.T - np.diag([g**2] * p1 + [0.0] * p2)
+        return self.A.T, np.vstack([self.C1, self.C2]).T, self.B1.T, D_1.T, R
+
+    def where(self, g: float, failed: str) -> str:
+        """The frequencies of the imaginary eigenvalues that made (b) or (d) fail."""
+        if failed[:3] not in ("(b)", "(d)"):
+            return ""
+        H = _hamiltonian(*(self._control_equation(g) if failed[:3] == "(b)" else self._filter_equation(g)))
+        if H is None:
+            return ""
+        values = np.linalg.eigvals(H)
+        size = np.abs(values).max()
+        on = values[(np.abs(values.real) <= 1e-7 * size) & (values.imag >= 0)]
+        near = on if len(on) else values[[np.argmin(np.abs(values.real))]]
+        listed = sorted({f"{abs(x):.4g}" for x in near.imag}, key=float)
+        return f", at {', '.join(listed[:4])} rad/s" + (" and more" if len(listed) > 4 else "")
 
     def controller(self, g: float, level: _Level) -> StateSpace:
         """(3), for D22 = 0."""
@@ -204,14 +226,23 @@ class _Normal:
         return StateSpace(A_, B_ @ self.y, self.u @ C_, self.u @ D @ self.y)
 
 
-def _subspace(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> tuple[Array, float] | None:
-    """(1), and the size that entries of the solution are compared with."""
+def _hamiltonian(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> Array | None:
+    """(1)"""
     n = len(A)
     try:
         right = np.linalg.solve(R, np.hstack([D1.T @ C1, B.T]))
     except np.linalg.LinAlgError:
         return None
     H = np.block([[A, np.zeros((n, n))], [-C1.T @ C1, -A.T]]) - np.vstack([B, -C1.T @ D1]) @ right
+    return np.asarray(H)
+
+
+def _subspace(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> tuple[Array, float] | None:
+    """The solution of (1), and the size that its entries are compared with."""
+    n = len(A)
+    H = _hamiltonian(A, B, C1, D1, R)
+    if H is None:
+        return None
     up, down = np.abs(H[:n, n:]).max(initial=0.0), np.abs(C1.T @ C1).max(initial=0.0)
     size = float(np.sqrt(down / up)) if up > 0 and down > 0 else 1.0
     X = hamiltonian_solution(H, size)

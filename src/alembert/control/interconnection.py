@@ -33,9 +33,18 @@ def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) 
 
 def append(*systems: StateSpace) -> StateSpace:
     """Side by side: block diagonal. Names that come twice get a number."""
+    return _side_by_side("append", *systems)
+
+
+def _side_by_side(function: str, *systems: StateSpace) -> StateSpace:
+    for G in systems:
+        if not isinstance(G, StateSpace):
+            raise ArgumentError(
+                f"{function}: {type(G).__name__} is no system; give systems one by one, numbers as `static`"
+            )
     if not systems:
-        raise ArgumentError("append: no system was given")
-    dt = common_dt("append", systems)
+        raise ArgumentError(f"{function}: no system was given")
+    dt = common_dt(function, systems)
     blocks = [scipy.linalg.block_diag(*(getattr(G, name) for G in systems)) for name in "ABCD"]
     n, m, p = (sum(x) for x in zip(*((G.order, G.shape[1], G.shape[0]) for G in systems), strict=True))
     A, B, C, D = (x.reshape(s) for x, s in zip(blocks, ((n, n), (n, m), (p, n), (p, m)), strict=True))
@@ -56,8 +65,8 @@ def series(*systems: StateSpace) -> StateSpace:
     for G in systems[1:]:
         if G.shape[1] != found.shape[0]:
             raise ArgumentError(f"series: {found.shape[0]} outputs meet {G.shape[1]} inputs")
-        _same_units("series", found.output_names, found.output_units, G.input_names, G.input_units)
-        both = append(found, G)
+        same_units("series", found.output_names, found.output_units, G.input_names, G.input_units)
+        both = _side_by_side("series", found, G)
         A, B, C, D = G.matrices
         a, b, c, d = found.matrices
         found = dataclasses.replace(
@@ -80,7 +89,9 @@ def parallel(*systems: StateSpace) -> StateSpace:
     for G in systems[1:]:
         if G.shape != found.shape:
             raise ArgumentError(f"parallel: systems of shape {found.shape} and {G.shape} do not add")
-        both = append(found, G)
+        for kind in ("input", "output"):
+            alike("parallel", kind, found, G)
+        both = _side_by_side("parallel", found, G)
         found = dataclasses.replace(
             both,
             B=np.vstack([found.B, G.B]),
@@ -105,7 +116,9 @@ def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
         raise ArgumentError(
             f"feedback: K has shape {K.shape}, expected ({m}, {p}), from the outputs of G to its inputs"
         )
-    both = append(G, K)
+    same_units("feedback", G.output_names, G.output_units, K.input_names, K.input_units)
+    same_units("feedback", K.output_names, K.output_units, G.input_names, G.input_units)
+    both = _side_by_side("feedback", G, K)
     F = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
     closed = close("feedback", both, F)
     return _with_signals(closed[:p, :m], G.input_names, G.input_units, G.output_names, G.output_units)
@@ -121,7 +134,9 @@ def lft(P: StateSpace, K: Any) -> StateSpace:
     if p > P.shape[0] or m > P.shape[1]:
         raise ArgumentError(f"lft: K has shape {K.shape}, and P only {P.shape}")
     p1, m1 = P.shape[0] - p, P.shape[1] - m
-    both = append(P, K)
+    same_units("lft", P.output_names[p1:], P.output_units[p1:], K.input_names, K.input_units)
+    same_units("lft", K.output_names, K.output_units, P.input_names[m1:], P.input_units[m1:])
+    both = _side_by_side("lft", P, K)
     F = np.zeros((both.shape[1], both.shape[0]))
     F[m1 : m1 + m, p1 + p :] = np.eye(m)
     F[m1 + m :, p1 : p1 + p] = np.eye(p)
@@ -157,6 +172,7 @@ def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str])
 
     An input that nothing feeds is refused. `outputs` are names of outputs, or of inputs for what is fed in there.
     """
+    both = _side_by_side("connect", *systems)
     fed = [name for G in systems for name in G.input_names]
     made = [name for G in systems for name in G.output_names]
     for name in made:
@@ -173,11 +189,10 @@ def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str])
     for name in outputs:
         if name not in made and name not in fed:
             raise ArgumentError(unknown("connect: outputs: no system has a signal", name, made + fed))
-    both = append(*systems)
     F = np.array([[float(name == other) for other in made] for name in fed]).reshape(len(fed), len(made))
     E = np.array([[float(name == other) for other in inputs] for name in fed]).reshape(len(fed), len(inputs))
     for j, i in np.argwhere(F):
-        _same_units("connect", [made[i]], both.output_units[i : i + 1], [fed[j]], both.input_units[j : j + 1])
+        same_units("connect", [made[i]], both.output_units[i : i + 1], [fed[j]], both.input_units[j : j + 1])
     closed = close("connect", both, F, E, tap=True)
     labels = [*made, *fed]
     rows = [labels.index(name) for name in outputs]
@@ -227,12 +242,24 @@ def common_dt(function: str, systems: Sequence[StateSpace]) -> float:
     return known[0]
 
 
-def _same_units(
+def same_units(
     function: str, made: Sequence[str], of: Sequence[str], fed: Sequence[str], units: Sequence[str]
 ) -> None:
+    """Refuses outputs that meet inputs of another unit; those without a unit go along with any."""
     for output, a, input, b in zip(made, of, fed, units, strict=True):
         if a and b and a != b:
             raise ArgumentError(f"{function}: the output {output!r} is in {a}, the input {input!r} in {b}")
+
+
+def alike(function: str, kind: str, G: StateSpace, H: StateSpace) -> None:
+    """Refuses signals of one name and two units; those without a unit go along with any."""
+    for name, a, b in zip(
+        getattr(G, f"{kind}_names"), getattr(G, f"{kind}_units"), getattr(H, f"{kind}_units"), strict=True
+    ):
+        if a and b and a != b:
+            raise ArgumentError(
+                f"{function}: the {kind} {name!r} is in {a} in one system and in {b} in the other"
+            )
 
 
 def _with_signals(

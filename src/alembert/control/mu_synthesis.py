@@ -63,9 +63,11 @@ def dksyn(
     P = ordered("dksyn", P, controls, measurements)
     m, r = count(P.input_names, controls), count(P.output_names, measurements)
     z, w = P.shape[0] - r, P.shape[1] - m
-    if (sum(b.columns for b in blocks), sum(b.rows for b in blocks)) != (z, w):
+    takes, gives = sum(b.columns for b in blocks), sum(b.rows for b in blocks)
+    if (takes, gives) != (z, w):
         raise ArgumentError(
-            f"dksyn: the blocks do not fit the {z} outputs and {w} inputs that P has beside y and u"
+            f"dksyn: the blocks take {takes} outputs and give {gives} inputs, expected the {z} and {w} that P has beside "
+            "y and u; performance is a block too: DeltaBlock('full', inputs, outputs)"
         )
     scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
     grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
@@ -73,9 +75,9 @@ def dksyn(
     for _ in range(iterations):
         try:
             K = hinfsyn(scaled, controls=m, measurements=r, tolerance=1e-4).controller
-        except NumericalError:
+        except NumericalError as error:
             if best is None:
-                raise
+                raise NumericalError(f"dksyn: the first step has no controller; {error}") from None
             break  # the Riccati equations cannot take these scalings any more
         M = lft(P, K)
         levels, wanted = _levels(M, scalings, grid)

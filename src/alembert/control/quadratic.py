@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from alembert.control import arguments
-from alembert.control.interconnection import feedback
+from alembert.control.interconnection import common_dt, feedback
 from alembert.control.modes import describe_unreached
 from alembert.control.riccati import RiccatiSolution, care, dare
 from alembert.control.sampling import c2d
@@ -95,8 +95,13 @@ def lqr(
     `Q` and `R` are matrices, diagonals or numbers. With `weigh="outputs"` Q weighs y = C x + D u instead of x.
     `cross` is S.
     """
-    Q, R, S = _cost("lqr", plant, Q, R, cross, weigh)
-    found = _solved("lqr", plant, plant.A, plant.B, Q, R, S, "the inputs do not reach", plant.input_names)
+    return _regulator("lqr", plant, *_cost("lqr", plant, Q, R, cross, weigh))
+
+
+def _regulator(function: str, plant: StateSpace, Q: Array, R: Array, S: Array) -> StateFeedback:
+    found = _solved(
+        function, plant, plant.A, plant.B, Q, R, S, "the inputs", "do not reach", plant.input_names
+    )
     return StateFeedback(plant, found.K, found.X, found.poles, found.residual)
 
 
@@ -114,7 +119,7 @@ def sampled_lqr(
     E = scipy.linalg.expm(np.block([[-F.T, M], [np.zeros_like(F), F]]) * dt)
     W = E[n + m :, n + m :].T @ E[: n + m, n + m :]
     W = (W + W.T) / 2
-    return lqr(c2d(plant, dt), W[:n, :n], W[n:, n:], cross=W[:n, n:])
+    return _regulator("sampled_lqr", c2d(plant, dt), W[:n, :n], W[n:, n:], W[:n, n:])
 
 
 def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) -> KalmanFilter:
@@ -122,12 +127,24 @@ def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) ->
 
     Without `through` the noise of the process comes in with the inputs, G = B.
     """
-    n = plant.order
-    G = plant.B if through is None else arguments.matrix("lqe", "through", through, rows=n)
-    W = arguments.weight("lqe", "process", process, [f"w{k}" for k in range(G.shape[1])])
-    V = arguments.weight("lqe", "sensor", sensor, plant.output_names, definite=True)
+    return _filter("lqe", plant, process, sensor, through)
+
+
+def _filter(function: str, plant: StateSpace, process: Any, sensor: Any, through: Any) -> KalmanFilter:
+    G = plant.B if through is None else arguments.matrix(function, "through", through, rows=plant.order)
+    W = arguments.weight(function, "process", process, [f"w{k}" for k in range(G.shape[1])])
+    V = arguments.weight(function, "sensor", sensor, plant.output_names, definite=True)
     found = _solved(
-        "lqe", plant, plant.A.T, plant.C.T, G @ W @ G.T, V, None, "the outputs do not see", plant.output_names
+        function,
+        plant,
+        plant.A.T,
+        plant.C.T,
+        G @ W @ G.T,
+        V,
+        np.zeros((plant.order, len(V))),
+        "the outputs",
+        "do not see",
+        plant.output_names,
     )
     return KalmanFilter(plant, found.K.T, found.X, found.poles, found.residual)
 
@@ -135,6 +152,12 @@ def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) ->
 def observer_controller(regulator: StateFeedback, filter: KalmanFilter) -> StateSpace:
     """u = -K x^ with the estimate of (2), as a system from y to u."""
     G, K, L = regulator.plant, regulator.K, filter.L
+    common_dt("observer_controller", [G, filter.plant])
+    if G.order != filter.plant.order or not np.array_equal(G.A, filter.plant.A):
+        raise ArgumentError(
+            f"observer_controller: the regulator is of a plant with {G.order} states, the filter of another with "
+            f"{filter.plant.order}, expected the same plant"
+        )
     A = G.A - G.B @ K - L @ (G.C - G.D @ K)
     return StateSpace(
         A,
@@ -162,8 +185,8 @@ def lqg(
     weigh: str = "states",
 ) -> LQG:
     """Regulator and filter, joined; see `lqr` and `lqe` for the weights."""
-    regulator = lqr(plant, Q, R, cross=cross, weigh=weigh)
-    found = lqe(plant, process, sensor, through=through)
+    regulator = _regulator("lqg", plant, *_cost("lqg", plant, Q, R, cross, weigh))
+    found = _filter("lqg", plant, process, sensor, through)
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
@@ -193,7 +216,7 @@ def ltr(
     way = G.B if through is None else arguments.matrix("ltr", "through", through, rows=G.order)
     W = arguments.weight("ltr", "process", process, [f"w{k}" for k in range(way.shape[1])])
     noise = scipy.linalg.block_diag(W, recovery * np.eye(G.shape[1]))
-    found = lqe(G, noise, sensor, through=np.hstack([way, G.B]))
+    found = _filter("ltr", G, noise, sensor, np.hstack([way, G.B]))
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
@@ -212,16 +235,38 @@ def _cost(
     else:
         Q = arguments.weight(function, "Q", Q, plant.state_names)
     R = arguments.weight(function, "R", R, plant.input_names, definite=True)
+    if cross is not None:
+        least, most = np.linalg.eigvalsh(np.block([[Q, S], [S.T, R]]))[[0, -1]]
+        if least < -1e-12 * most:
+            raise ArgumentError(
+                f"{function}: with cross the cost [Q S; S^T R] has the eigenvalue {least:.4g}, expected none below zero"
+            )
     return Q, R, S
 
 
 def _solved(
-    function: str, plant: StateSpace, A: Array, B: Array, Q: Array, R: Array, S: Any, why: str, signals: Any
+    function: str,
+    plant: StateSpace,
+    A: Array,
+    B: Array,
+    Q: Array,
+    R: Array,
+    S: Array,
+    who: str,
+    fails: str,
+    signals: tuple[str, ...],
 ) -> RiccatiSolution:
     try:
         return (dare if plant.is_discrete else care)(A, B, Q, R, S)
     except NumericalError as error:
-        lost = describe_unreached(A, B, plant.state_names, discrete=plant.is_discrete)
+        lost = describe_unreached(A, B, plant.state_names, plant.dt)
         if lost:
-            raise NumericalError(f"{function}: {why} ({', '.join(signals)}) {lost}") from None
-        raise NumericalError(f"{function}: {error}") from None
+            raise NumericalError(f"{function}: {who} ({', '.join(signals)}) {fails} {lost}") from None
+        if unseen := describe_unreached((A - B @ np.linalg.solve(R, S.T)).T, Q, plant.state_names, plant.dt):
+            what = (
+                "the cost Q does not see"
+                if who == "the inputs"
+                else "the noise of the process does not reach"
+            )
+            raise NumericalError(f"{function}: {what} {unseen}, so that nothing damps it") from None
+        raise NumericalError(f"{function}: {str(error).partition(': ')[2]}") from None

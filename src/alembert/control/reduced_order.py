@@ -81,7 +81,10 @@ def reduced_lqg(
         raise ArgumentError(
             f"reduced_lqg: start has {start.order} states and shape {start.shape}, expected {order} and {plant.shape[::-1]}"
         )
-    full = lqg(plant, Q, R, process, sensor, through=through)
+    try:
+        full = lqg(plant, Q, R, process, sensor, through=through)
+    except NumericalError as error:
+        raise NumericalError(f"reduced_lqg: there is no design of full order; {error}") from None
     problem = _Loop(plant, Q, R, process, sensor, through)
     begun = _starts(plant, full.controller, int(order)) if start is None else [start]
     stable = [K for K in begun if K.order == order and feedback(plant, K, sign=1).is_stable]

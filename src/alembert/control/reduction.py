@@ -26,7 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from alembert.control.gramian import Lyapunov, gramian_factors, lyapunov
-from alembert.control.interconnection import feedback, parallel, series
+from alembert.control.interconnection import common_dt, feedback, parallel, series
 from alembert.control.norms import PeakGain, linf_norm
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
@@ -154,13 +154,25 @@ def weighted_truncation(
     output_weight: StateSpace | None = None,
 ) -> ReducedSystem:
     """Small W_o (G - G_r) W_i; the weights have to be stable."""
-    stable, rest = _parts("weighted_truncation", G)
+    return _weighted("weighted_truncation", G, order, input_weight, output_weight)
+
+
+def _weighted(
+    function: str,
+    G: StateSpace,
+    order: int,
+    input_weight: StateSpace | None,
+    output_weight: StateSpace | None,
+) -> ReducedSystem:
+    stable, rest = _parts(function, G)
     n = stable.order
     for name, weight in (("input_weight", input_weight), ("output_weight", output_weight)):
+        if weight is not None and not isinstance(weight, StateSpace):
+            raise ArgumentError(f"{function}: {name} is {weight!r}, expected a system (`tf`, `static`)")
         if weight is not None and not weight.is_stable:
-            raise ArgumentError(
-                f"weighted_truncation: {name} is not stable, it has the pole {weight.poles()[-1]:.6g}"
-            )
+            raise ArgumentError(f"{function}: {name} is not stable, it has the pole {weight.poles()[-1]:.6g}")
+        if weight is not None:
+            common_dt(function, [G, weight])
     twin = (lambda W: bilinear(W)) if G.is_discrete else (lambda W: W)
     P = lyapunov(stable.A, stable.B @ stable.B.T)
     if input_weight is not None:
@@ -172,7 +184,7 @@ def weighted_truncation(
         Q = lyapunov(whole.A.T, whole.C.T @ whole.C)[:n, :n]
     S, R = _root(P), _root(Q)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
-    k = _order("weighted_truncation", G, values, rest.order, order, None)
+    k = _order(function, G, values, rest.order, order, None)
     return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
 
 
@@ -217,7 +229,7 @@ def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1
 
     The loop is closed by u = K y (`sign` = 1, as from synthesis), or u = -K y.
     """
-    found = weighted_truncation(K, order, output_weight=feedback(G, K, sign=sign))
+    found = _weighted("reduce_controller", K, order, None, feedback(G, K, sign=sign))
     if not feedback(G, found.system, sign=sign).is_stable:
         raise NumericalError(
             f"reduce_controller: with order {order} the closed loop is not stable; keep more states"

@@ -47,6 +47,7 @@ _SHIFT = 0.5  # g of (5) in root mean squares of the rows of A: between 0.1 and 
 _DOUBLINGS = 40  # 2^40 samples: a pole nearer to the axis than 1e-12 of g is none that is clearly stable
 _LAST = 1e-9  # of H: the step after this one is about its square
 _GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to start from, and to end with
+_ROUNDING = 1e-14  # of poles, relative
 _CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
 
 
@@ -72,10 +73,11 @@ def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
         J = np.block([[A_, Z((n, n)), B_], [-Q_, -A_.T, -S_], [S_.T, B_.T, R_]])
         E = np.diag([1.0] * (2 * n) + [0.0] * m)
         X = _stable_solution("care", J, E, n, m, "lhp")
-        X, residual = _refined(X, lambda X: _care_residual(A_, B_, Q_, R_, S_, X), discrete=False)
+        equation = lambda X: _care_residual(A_, B_, Q_, R_, S_, X)  # noqa: E731
+        _check_stable("care", equation(X)[2])
+        X, residual = _refined(X, equation, discrete=False)
         K = np.linalg.solve(R_, B_.T @ X + S_.T)
-        poles = np.linalg.eigvals(A_ - B_ @ K)
-        _check_stable("care", float(poles.real.max(initial=-1.0)), poles)
+        poles = _check_stable("care", A_ - B_ @ K)
         found = RiccatiSolution(X, K, poles, residual)
     return _in_given_units(found, scale, size)
 
@@ -93,10 +95,11 @@ def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
         E = np.zeros_like(J)
         E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A_.T, -B_.T
         X = _stable_solution("dare", J, E, n, m, "iuc")
-        X, residual = _refined(X, lambda X: _dare_residual(A_, B_, Q_, R_, S_, X), discrete=True)
+        equation = lambda X: _dare_residual(A_, B_, Q_, R_, S_, X)  # noqa: E731
+        _check_stable("dare", equation(X)[2])
+        X, residual = _refined(X, equation, discrete=True)
         K = np.linalg.solve(R_ + B_.T @ X @ B_, B_.T @ X @ A_ + S_.T)
-        poles = np.linalg.eigvals(A_ - B_ @ K)
-        _check_stable("dare", float(np.abs(poles).max(initial=0.0)) - 1, poles)
+        poles = _check_stable("dare", A_ - B_ @ K)
         found = RiccatiSolution(X, K, poles, residual)
     return _in_given_units(found, scale, size)
 
@@ -164,8 +167,8 @@ def _doubled(A: Array, C: Array, H: Array) -> Array | None:
     for _ in range(_DOUBLINGS):
         if G is None and 2 * C.shape[1] > n:
             G = C @ C.T
-        HA = H @ A
         if G is None:
+            HA = H @ A
             Y = _root_inverse(C, np.eye(C.shape[1]) + C.T @ H @ C)
             seen = Y.T @ HA
             step = A.T @ HA - seen.T @ seen
@@ -247,11 +250,17 @@ def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: st
         return np.zeros((0, 0))
     q = np.linalg.qr(J[:, 2 * n :], mode="complete")[0][:, m:]
     J, E = q.T @ J[:, : 2 * n], q.T @ E[:, : 2 * n]
-    _, _, alpha, beta, _, Z = scipy.linalg.ordqz(J, E, sort=half, output="real", check_finite=False)
+    where = "the imaginary axis" if half == "lhp" else "the unit circle"
+    try:
+        _, _, alpha, beta, _, Z = scipy.linalg.ordqz(J, E, sort=half, output="real", check_finite=False)
+    except ValueError:  # what it raises where pairs cannot change places
+        raise NumericalError(
+            f"{function}: the pencil has eigenvalues too near to {where} to be told apart: the inputs do not reach, "
+            "or the cost does not see, a mode there"
+        ) from None
     with np.errstate(divide="ignore", invalid="ignore"):
         values = alpha / beta
     inside = values.real < 0 if half == "lhp" else np.abs(values) < 1
-    where = "the imaginary axis" if half == "lhp" else "the unit circle"
     if np.count_nonzero(inside[: 2 * n] & np.isfinite(values)) != n:
         finite = values[np.isfinite(values)]
         near = finite[np.argsort(np.abs(finite.real) if half == "lhp" else np.abs(np.abs(finite) - 1))[:2]]
@@ -297,9 +306,13 @@ def _refined(X: Array, residual: Any, *, discrete: bool) -> tuple[Array, float]:
     return (better, after) if after < size else (X, size)
 
 
-def _check_stable(function: str, worst: float, poles: Array) -> None:
-    if worst >= 0:
-        pole = poles[np.argmax(poles.real)] if function == "care" else poles[np.argmax(np.abs(poles))]
+def _check_stable(function: str, closed: Array) -> Array:
+    """The poles of A - B K; those within rounding of the axis (the unit circle) are not stable."""
+    poles = np.linalg.eigvals(closed)
+    decay = poles.real if function == "care" else np.abs(poles) - 1
+    if len(poles) and decay.max() >= -_ROUNDING * (np.abs(closed).max() if function == "care" else 1.0):
         raise NumericalError(
-            f"{function}: the closed loop keeps the pole {pole:.6g}: the inputs do not reach it, or the cost does not see it"
+            f"{function}: the closed loop keeps the pole {poles[np.argmax(decay)]:.6g}: the inputs do not reach it, or "
+            "the cost does not see it"
         )
+    return poles

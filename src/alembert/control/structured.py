@@ -32,7 +32,7 @@ from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
 from alembert.control.statespace import StateSpace
-from alembert.control.synthesis import count, ordered
+from alembert.control.synthesis import count, divided, ordered, refuse, violations
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -187,6 +187,7 @@ class _Loop:
     def __init__(self, P: StateSpace, m: int, p: int, structure: ControllerStructure) -> None:
         if P.is_discrete:
             raise ArgumentError("tune: the plant is sampled; use `continuous(method='tustin')` first")
+        refuse("tune", violations(P, divided(P, m, p)), ("i", "ii"))
         n, k = P.order, structure.order
         m1, p1 = P.shape[1] - m, P.shape[0] - p
         if np.any(P.D[p1:, m1:]):

@@ -118,12 +118,13 @@ def around(K: StateSpace, D22: Array) -> StateSpace:
     return feedback(K, D22) if np.any(D22) else K
 
 
-def violations(p: Plant4) -> dict[str, str]:
-    """The assumptions (i) to (vi) that do not hold, each with its sentence."""
+def violations(P: StateSpace, p: Plant4) -> dict[str, str]:
+    """The assumptions (i) to (vi) of P, divided into p, that do not hold, each with its sentence."""
     found = {}
-    if lost := describe_unreached(p.A, p.B2, p.state_names):
+    m, r = p.B2.shape[1], len(p.C2)
+    if lost := describe_unreached(P.A, P.B[:, -m:], P.state_names, P.dt):
         found["i"] = f"the controls ({', '.join(p.control_names)}) do not reach {lost}"
-    if lost := describe_unreached(p.A.T, p.C2.T, p.state_names):
+    if lost := describe_unreached(P.A.T, P.C[-r:].T, P.state_names, P.dt):
         found["ii"] = f"the measurements ({', '.join(p.measurement_names)}) do not see {lost}"
     if _rank(p.D12) < p.B2.shape[1]:
         found["iii"] = (
@@ -162,7 +163,7 @@ def h2syn(P: StateSpace, *, controls: Any, measurements: Any) -> Synthesis:
         raise ArgumentError(
             "h2syn: D11 is not zero, white noise reaches z directly, and its mean square is infinite"
         )
-    refuse("h2syn", violations(p), ("i", "ii", "iii", "iv", "v", "vi"))
+    refuse("h2syn", violations(P, p), ("i", "ii", "iii", "iv", "v", "vi"))
     K = finished(P, around(h2_controller(p), p.D22))
     closed = lft(P, K)
     norm = closed.h2_norm()

@@ -76,12 +76,21 @@ def _weight(name: str, W: Any, size: int) -> StateSpace | None:
     if W is None:
         return None
     if isinstance(W, tuple):
-        W = tf(*W)
+        try:
+            W = tf(*W)
+        except ArgumentError as error:
+            raise ArgumentError(f"augment: {name}: {str(error).partition(': ')[2]}") from None
     W = W if isinstance(W, StateSpace) else static(W)
     if W.shape == (1, 1) and size > 1:
         W = append(*([W] * size))
     if W.shape[1] != size:
         raise ArgumentError(f"augment: {name} has {W.shape[1]} inputs, expected 1 or {size}")
+    if not W.is_stable:
+        pole = np.linalg.eigvals(W.A)[int(np.argmax(W.decay()))]
+        raise ArgumentError(
+            f"augment: {name} is not stable, it has the pole {pole + 0.0:.6g}, which no controller reaches; move it to "
+            "the left, 1/s to 1/(s + 1e-4), or shape the loop with it (`ncfsyn`)"
+        )
     return W
 
 
