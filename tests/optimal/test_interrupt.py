@@ -1,5 +1,6 @@
 """Ctrl-C, pressed for real while a problem is solved: never lost, also where CasADi swallows exceptions."""
 
+import faulthandler
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem
+from alembert.optimal import Problem, nlp
 from alembert.optimal.outcome import interrupts_kept
 
 ENDS = {"start": {"q": [-np.pi / 2, 0], "v": 0}, "end": {"q": [np.pi / 2, 0], "v": 0}}
@@ -73,6 +74,28 @@ def test_pressed_at_any_time(options):
             continue
         assert status == "interrupted" or ended < pressed[0]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_fatrop_ends_wherever_it_is_stopped(monkeypatch):
+    """At one evaluation or another, of matrices as well: it once searched for ever for a regular one."""
+    evaluated, calls, last = nlp.Called.eval_buffer, 0, 0
+
+    def counted(self, *given):
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            self._log.stop = True
+        return evaluated(self, *given)
+
+    monkeypatch.setattr(nlp.Called, "eval_buffer", counted)
+    own = problem()
+    faulthandler.dump_traceback_later(120, exit=True)  # machine code that does not end hears no signal
+    try:
+        for place in (38, 98, *range(146, 151)):
+            calls, last = 0, place
+            assert own.solve(20, solver="fatrop").status == "interrupted"
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def test_what_casadi_swallows_is_raised():

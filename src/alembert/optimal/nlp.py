@@ -258,7 +258,8 @@ class Oracle:
     """The functions of `program` for a solver: `expressions` and `functions` are for `casadi.nlpsol`.
 
     FATROP has no callback for iterations: it is watched where it asks for second derivatives, once in each. To stop it,
-    nothing is finite any more from the second iteration on: before that it would not come back.
+    costs and rows are not finite any more from the second iteration on, so that it finds no step: before that it would not
+    come back. Matrices stay finite: with others its search for one that is regular does not end.
 
     A `NonlinearProgram` as the functions that CasADi's solvers call: compiled functions instead of CasADi's expressions.
 
@@ -288,7 +289,7 @@ class Oracle:
             return p.slope(w, float(sigma[0]), y)
 
         def stoppable(evaluate: Evaluate) -> Evaluate:
-            return lambda *a: (np.nan,) * 2 if begun >= 2 and log.is_over else evaluate(*a)
+            return lambda *a: (np.nan,) if begun >= 2 and log.is_over else evaluate(*a)
 
         table: dict[str, tuple[dict[str, Any], dict[str, Any], Evaluate]] = {
             "nlp_f": (x, f, lambda w, _: p.values(w)[:1]),
@@ -302,7 +303,7 @@ class Oracle:
             both = along | {"hess_gamma_x_x": whole}
             table["nlp_grad_f"] = x, slope, lambda w, _: p.first(w)[2:3]
             table["nlp_hess_l"] = x | weights, both, lambda *a: (lagrangian(*a), second(*a)[places])
-            table = {k: (*row[:2], stoppable(row[2])) for k, row in table.items()}
+            table |= {k: (*table[k][:2], stoppable(table[k][2])) for k in ("nlp_f", "nlp_g")}
         table["nlp_grad"] = (  # at the end, for what is given back
             x | weights,
             f | g | along | {"grad_gamma_p": ca.Sparsity(0, 0)},
