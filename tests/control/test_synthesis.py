@@ -475,6 +475,14 @@ def test_wiener_hopf_has_the_taps_of_its_parameter():
     assert found.accuracy < 1e-9
 
 
+def test_a_spectral_factor_that_is_not_found_is_told():
+    """Two outputs that are nearly the same, on few samples."""
+    G = StateSpace(np.diag([-1.0, -50.0]), np.eye(2), [[1, 1], [1, 1.0001]])
+    with pytest.raises(NumericalError, match=r"wiener_hopf: Wilson's iteration .* did not converge \(0.00"):
+        wiener_hopf(G, G, effort=1e-3, sensor=1e-2, samples=64)
+    assert wiener_hopf(G, G, effort=1e-3, sensor=1e-2, samples=512).accuracy < 1e-9
+
+
 def test_reduced_order_of_a_plant_that_needs_no_more():
     """A second state that noise does not reach and the cost does not see: order one is as good as LQG."""
     plant = StateSpace(np.diag([0.3, -2.0]), [[1], [0.5]], [[1, 0]])

@@ -73,6 +73,13 @@ def test_controllers_with_states_and_set_points(masses, tmp_path):
     program = c_program("test", masses, "m", Given(law), **START)
     assert [(s.name, s.unit, s.start) for s in program.inputs] == [("reference.q:a", "m", 0.2)]
     assert [s.name for s in program.more_states] == ["controller.s"]
+    laws = [
+        DynamicController(lag(), references={"q:a": x}) for x in (0.2, 0.3, 0.4)
+    ]  # each set point has its unit
+    signals = c_program("test", masses, "m", Given(laws), **START).inputs
+    assert [(s.unit, s.start) for s in signals] == [("m", 0.2), ("m", 0.3), ("m", 0.4)]
+    names = ["reference.q:a", "reference.controller.q:a", "reference.controller.q:a.2"]
+    assert [s.name for s in signals] == names
     found = moved(program, 200)
     run = al.simulate(masses, **START, duration=0.4, step=H, integrator="rk4", controller=law)
     np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-12)  # the same operations

@@ -38,7 +38,7 @@ def test_commands_arrive_and_states_are_shown(link, monkeypatch):
     exchange(link, [0.5, -3.0])
     assert link.wait(0.0) is True
     assert received(link) == [10.0, -5.0]
-    for wrong in ([1.0], "x", [None, 1.0], [True], {}):
+    for wrong in ([1.0], "x", [None, 1.0], [True], {}, [10**400, 0]):
         exchange(link, wrong)
     assert received(link) == [10.0, -5.0]
     monkeypatch.setattr(browser_link, "SILENCE", 0.0)

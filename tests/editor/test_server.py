@@ -67,9 +67,29 @@ def test_what_it_does_not_know_is_refused(editor):
     assert ask(editor, "act", "POST", "{}", Content_Length="\u00b2")[0] == 413
     assert ask(editor, "act", "POST", "[" * 100_000)[0] == 400
     assert "there is no action '3'" in act(editor, do=3)["error"]
+    assert "there is no action " in act(editor, do=["x"])["error"]
     assert "there is no action 'ad'; did you mean 'add'?" in act(editor, do="ad")["error"]
     assert act(editor, do="add", sectoin="bodies")["error"].startswith("add: ")
     assert act(editor, do="undo")["error"] == "undo: there is nothing to undo"
+
+
+def test_hostile_actions_are_told_and_change_nothing(editor):
+    """What is nested deeply, named at length, or larger than a float: one sentence each, and the text as it was."""
+    act(editor, do="add", section="bodies")
+    before = editor.document.text
+    deep = "[" * 3000 + "]" * 3000
+    put = {"put": ["gravity"], "toml": deep}
+    for action, told in (
+        ({"do": "text", "text": f"a = {deep}"}, "nested"),
+        ({"do": "text", "text": "a." * 3000 + "a = 1"}, "nested"),
+        ({"do": "change", "changes": [put]}, "nested too deeply"),
+        ({"do": "change", "changes": [{"put": ["a"] * 3000, "value": 1}]}, "nested too deeply"),
+        ({"do": "save", "name": "n" * 400 + ".toml"}, "File name too long"),
+        ({"do": "move", "body": "body1", "shift": [10**400, 0, 0]}, "too large"),
+    ):
+        found = editor.act(action)["error"]
+        assert told in found, found[:200]
+        assert editor.document.text == before
 
 
 def test_an_action_is_answered_with_the_new_state(editor):

@@ -69,6 +69,13 @@ def test_messages(model, state):
     builder.body("rod", al.Inertia(1.0, (0, 0, 0), (1, 0, 1, 0, 0, m * r)), joint=al.Revolute((0, 0, 1)))
     with pytest.raises(al.UnsupportedError, match="the efforts have products of the parameters 'm' and 'r'"):
         regressor(builder.build(), [0.0], [0.0], [1.0], of=["m", "r"])
+    # a column that is small beside others, for its parameter is large: a hundredth of the effort all the same
+    builder = al.ModelBuilder("stiff")
+    m, E = builder.parameter("m", 1.0), builder.parameter("E", 1e9)
+    spin = (1, 0, 1, 0, 0, m + 1e-20 * E * E)
+    builder.body("rod", al.Inertia(1.0, (0, 0, 0), spin), joint=al.Revolute((0, 0, 1)))
+    with pytest.raises(al.UnsupportedError, match="the efforts are not linear in the parameter 'E'"):
+        regressor(builder.build(), [0.0], [0.0], [1.0], of=["m", "E"])
     with pytest.raises(al.ArgumentError, match="regressor: no parameter 'EJ'"):
         regressor(model, *state, of=["EJ"])
     with pytest.raises(al.ArgumentError, match="of names no parameters"):

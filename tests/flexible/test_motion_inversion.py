@@ -56,6 +56,19 @@ def test_small_motion_is_that_of_the_linear_inversion(arm):
     )
 
 
+def test_a_tip_that_stays_is_held(arm):
+    """Nothing moves and nothing drives, also where the constant has the rounding of a computation."""
+    t = np.linspace(0.0, 0.5, 26)
+    for wanted in (np.full(26, 0.3), 0.3 + 1e-16 * np.arange(26), np.zeros(26)):
+        plan = invert_motion(arm, ["tip.y"], t, wanted, before=0.1, after=0.1)
+        assert plan.lead == 0.0
+        assert np.all(plan.v == 0)
+        assert (
+            np.abs(plan.efforts).max() < 1e-9
+        )  # rounding of the guess at rest, times stiffnesses of some 1e3
+        assert np.sin(plan.q[-1, 0]) == pytest.approx(wanted[0], abs=1e-9)
+
+
 def test_two_links_under_weight():
     """Two outputs and two drives; at both ends the drives hold the weight of a bent arm."""
     builder = al.ModelBuilder("arm", gravity=(0, -9.81, 0))

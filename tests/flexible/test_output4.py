@@ -99,6 +99,14 @@ def test_wide_integers_exponents_and_words(tmp_path):
     wide = f"{3:16d}{4:16d}{2:8d}{2:8d}A       1P,3E23.16|I16"
     path.write_text(DENSE.replace(DENSE.splitlines()[0], wide).replace("E+00", "D+00"))
     np.testing.assert_array_equal(read_output4(path)["A"].toarray(), A)
+    for text in (DENSE, BIG):  # those of records as well
+        lines = text.splitlines()[1:]
+        header = wide if text is DENSE else wide.replace(f"{4:16d}", f"{-4:16d}")
+        lines = [
+            x if "." in x else "".join(f"{int(x[k : k + 8]):16d}" for k in range(0, len(x), 8)) for x in lines
+        ]
+        path.write_text("\n".join([header, *lines, ""]))
+        np.testing.assert_array_equal(read_output4(path)["A"].toarray(), A)
 
     def record(form, *values):
         body = struct.pack(form, *values)

@@ -52,5 +52,5 @@ def test_what_a_limit_of_a_state_decides_is_not_singular():
     cart = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
     ends = {"start": {"x": 0, "v": 0}, "end": {"x": 3, "v": 0}}
     solution = Problem(cart, (0.5, 10.0), **ends, limits={"u": 1.0, "v": 1.0}, cost=duration()).solve(20)
-    assert [arc.kind for arc in solution.arcs] == ["upper", "between", "lower"]
+    assert [arc.kind for arc in solution.arcs] == ["upper", "constrained", "lower"]
     assert "singular" not in solution.diagnosis()

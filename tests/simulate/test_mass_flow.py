@@ -10,6 +10,7 @@ from scipy.interpolate import CubicSpline
 import alembert as al
 from alembert import ArgumentError, UnsupportedError
 from alembert.simulate import MassFlow
+from alembert.simulate.mass_flow import BoundFlow
 from alembert.spacecraft import Thruster, momentum_balance
 
 DURATION = 100.0
@@ -137,6 +138,13 @@ def test_a_throttle_and_many_masses(rocket):
             "the throttle goes from -1.99996 to 2",
         ),
         (
+            lambda m: flown(
+                m, MassFlow([jet()], "fuel", ca.Function("f", [t := ca.SX.sym("t")], [ca.sqrt(1 - t)]))
+            ),
+            ArgumentError,
+            "the throttle is not finite at t = 1.0",
+        ),
+        (
             lambda m: flown(m, MassFlow([jet()], "fuel"), integrator="dop853", step=None),
             UnsupportedError,
             "MassFlow and integrator 'dop853' do not go together",
@@ -146,6 +154,16 @@ def test_a_throttle_and_many_masses(rocket):
 def test_bad_flows(make, error, message, rocket):
     with pytest.raises(error, match=message):
         make(rocket)
+
+
+def test_a_throttle_that_jumps_takes_what_it_takes(rocket):
+    """Open until an instant between two at which it is looked at: the tank holds just so much, or a millionth less."""
+    t, end = ca.SX.sym("t"), math.pi
+    throttle = ca.Function("f", [t], [ca.if_else(t < end, 1.0, 0.0)])
+    flow = BoundFlow(MassFlow([jet()], "fuel", throttle), rocket)
+    flow.check(0.0, 100.0, jet().flow * end * (1 + 1e-8))
+    with pytest.raises(ArgumentError, match=r"100 s take .* kg, and 'fuel' has .* kg: they last 3\.14159 s"):
+        flow.check(0.0, 100.0, jet().flow * end * (1 - 1e-6))
 
 
 def tanked(inertia, joint, placement=(0, 0, 0), *, tie=False):

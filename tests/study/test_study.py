@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import alembert as al
 from alembert.cli import app
-from alembert.errors import FileError
+from alembert.errors import ArgumentError, FileError
 from alembert.model.io import toml
 from alembert.study.file import TASKS, json_schema, load_study
 from alembert.study.run import differences, run_study
@@ -552,6 +552,15 @@ def test_the_folder_of_outputs_is_beside_the_run_file(where, tmp_path):
     ):
         load_study(path)
     assert load_study(path, folder=tmp_path / "asked").folder == tmp_path / "asked"
+
+
+def test_another_folder_is_a_path_or_a_text(tmp_path):
+    path = write(tmp_path, SIMULATE)
+    assert load_study(path, folder=str(tmp_path / "there")).folder == tmp_path / "there"
+    with pytest.raises(
+        ArgumentError, match="load_study: folder is 3, expected a path for the outputs, or None"
+    ):
+        load_study(path, folder=3)
 
 
 def test_outputs_are_not_written_through_links(tmp_path):

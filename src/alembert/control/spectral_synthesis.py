@@ -36,6 +36,8 @@ Array = np.ndarray
 Response = StateSpace | Callable[[Array], Any]
 CAUSAL = 1e-2
 """of the energy of a response: more before time zero is not a stable plant's"""
+CONVERGED = 1e-9
+"""of the last change of a spectral factor, whose square is left: below the rounding of factors of condition 1e6"""
 FINE = 1e-2
 """relative difference of J with half the samples above which there are too few"""
 
@@ -214,9 +216,16 @@ class _Circle:
             ratio = _adjoint(inverse) @ H @ inverse
             change = self.values(self.past(self.coefficients(ratio + np.eye(n)), 0.5))
             F = change @ F
-            if np.abs(change - np.eye(n)).max() < 1e-12:
+            left = float(np.abs(change - np.eye(n)).max())
+            if left < CONVERGED:
+                return F
+            if not np.isfinite(left):
                 break
-        return F
+        raise NumericalError(
+            f"wiener_hopf: Wilson's iteration for a spectral factor did not converge ({left:.2g} from its goal); give more "
+            "samples, a scale nearer to the frequencies that matter, or more noise and control weight: G* Q G + R and "
+            "Phi + V must be positive, and far from singular"
+        )
 
 
 def _response(name: str, given: Response, w: Array) -> Array:

@@ -138,8 +138,8 @@ def acting(function: str, model: Model, given: Given) -> Acting:
             signals.append(Signal(f"effort.{model.speed_names[k]}", unit))
     count = len(model.parameters)
     first = len(signals)
-    signals += [Signal(f"reference.{name}", "", value) for name, value in opened.values()]
-    points = [(key, value) for key, (_, value) in opened.items()]
+    signals += [Signal(f"reference.{label}", "", value) for label, _, value in opened.values()]
+    points = [(key, value) for key, (_, _, value) in opened.items()]
     everything = Inputs(
         controller=laws or None, drives=given.drives, sensors=given.sensors, forces=given.forces
     )
@@ -168,7 +168,8 @@ def acting(function: str, model: Model, given: Given) -> Acting:
         )
     continuous = [one for one in system.feedback.dynamic if isinstance(one, BoundController)]
     bound = [*continuous, *system.feedback.sampled_systems.values()]
-    units = {f"reference.{name}": row.unit for one in bound for name, row in one.rows.items()}
+    of_rows = {name: row.unit for one in bound for name, row in one.rows.items()}
+    units = {f"reference.{label}": of_rows.get(name, "") for label, name, _ in opened.values()}
     found.inputs = tuple(dataclasses.replace(s, unit=units.get(s.name, s.unit)) for s in found.inputs)
     found.states = tuple(_states(system, lags))
     if system.sampled or system.instruments:
@@ -232,9 +233,11 @@ def _checked(function: str, model: Model, law: Any) -> Any:
     return law
 
 
-def _open_references(laws: Sequence[Any], model: Model) -> tuple[list[Any], dict[str, tuple[str, float]]]:
-    """Controllers whose set points given as numbers are parameters; by parameter, the name and the number."""
-    opened: dict[str, tuple[str, float]] = {}
+def _open_references(
+    laws: Sequence[Any], model: Model
+) -> tuple[list[Any], dict[str, tuple[str, str, float]]]:
+    """Controllers whose set points given as numbers are parameters; by parameter, its label, the name and the number."""
+    opened: dict[str, tuple[str, str, float]] = {}
     free = (key for k in itertools.count(1) if (key := f"set_point_{k}") not in model.parameter_values)
     found = []
     for law in laws:
@@ -246,8 +249,11 @@ def _open_references(laws: Sequence[Any], model: Model) -> tuple[list[Any], dict
         for name, value in references.items():
             if isinstance(value, int | float | np.number) and np.isfinite(value):
                 key = next(free)
-                taken = [other for other, _ in opened.values()]
-                opened[key] = (name if name not in taken else f"{inner.name}.{name}", float(value))
+                taken = [other for other, _, _ in opened.values()]
+                labels = itertools.chain(
+                    [name, f"{inner.name}.{name}"], (f"{inner.name}.{name}.{k}" for k in itertools.count(2))
+                )
+                opened[key] = (next(x for x in labels if x not in taken), name, float(value))
                 references[name] = Expression(key)
         other = inner.changed(references=references)
         found.append(dataclasses.replace(law, law=other) if isinstance(law, Sampled) else other)

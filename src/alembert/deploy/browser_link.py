@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import threading
 import time
 import webbrowser
@@ -135,7 +136,8 @@ class BrowserLink:
     def _exchange(self, action: dict[str, Any]) -> dict[str, Any]:
         given = action.get("u")
         fine = isinstance(given, list) and len(given) == len(self.names)
-        if fine and all(isinstance(x, int | float) and math.isfinite(x) for x in given or ()):
+        # also whole numbers that no float can hold
+        if fine and all(isinstance(x, int | float) and abs(x) <= sys.float_info.max for x in given or ()):
             self._command = np.clip(np.array(given, dtype=float), -1.0, 1.0) * self._largest
             self._heard = time.monotonic()
             self._there.set()

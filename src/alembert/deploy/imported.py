@@ -315,8 +315,10 @@ class UnitLaw:
             self._write(self.reads, y.tolist())
         told = np.array(self._read([self.unit.variables[key].reference for key in self.told]))
         if not np.isfinite(told).all():
-            key = self.told[int(np.flatnonzero(~np.isfinite(told))[0])]
-            raise NumericalError(f"simulate: the unit {self.unit.path.name} gives {key} = nan at t = {t:g} s")
+            k = int(np.flatnonzero(~np.isfinite(told))[0])
+            raise NumericalError(
+                f"simulate: the unit {self.unit.path.name} gives {self.told[k]} = {told[k]} at t = {t:g} s"
+            )
         efforts = np.zeros(self.model.nv)
         if self.acts:
             pushes = self._factors * [told[self.told.index(key)] for key in self.acts]

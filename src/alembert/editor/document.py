@@ -117,6 +117,7 @@ class ModelDocument:
     def _become(self, text: str, what: str) -> None:
         if text == self.text:
             return
+        toml.parse(text, self.path.name if self.path else "model.toml")  # else nothing has changed
         self.before = [*self.before[-MOST_STEPS:], _Step(self.text, what)]
         self.after = []
         self.text = text
@@ -156,7 +157,6 @@ class ModelDocument:
 
     def write(self, text: str) -> None:
         """The whole text, as the user has written it."""
-        toml.parse(text, self.path.name if self.path else "model.toml")
         self._become(text, "change the text")
 
     def add(self, section: str, *, parent: str = "world") -> str:

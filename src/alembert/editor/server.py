@@ -135,12 +135,12 @@ class Editor:
             done = actions[name](**given)
         except AlembertError:
             raise
-        except (
-            TypeError,
-            ValueError,
-            KeyError,
-            AttributeError,
-        ) as error:  # no such action as the page makes them
+        except RecursionError:
+            raise ArgumentError(f"{name}: what is given is nested too deeply") from None
+        except OSError as error:
+            raise ArgumentError(f"{name}: {error.strerror or error}") from None
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            # no such action as the page makes them
             raise ArgumentError(f"{name}: {error}") from None
         return done or {}
 

@@ -28,6 +28,8 @@ Array = np.ndarray
 _STEPS = 40
 _TIGHT = 1e-10
 """of the largest coordinate: where Newton's steps end"""
+_STILL = 1e-12
+"""of the largest output: motions smaller than that are rounding, and nothing moves"""
 _DIED = 0.05
 """of the largest drive: what may be left of it at the ends beyond what holds the mechanism there"""
 
@@ -62,7 +64,8 @@ def invert_motion(
     An output is a place of a frame in world axes, "tip.x", "tip.y" or "tip.z". `drives` are the joints that are driven, by
     default all, with as many degrees of freedom as there are outputs. The outputs stay where they are before and after
     `t`, where drives act early and modes ring out: by default as long as the motion. `q` is a guess of the coordinates at
-    the start. Undamped mechanisms ring for ever: with `after` short they end at rest nevertheless, by their drives.
+    the start. Undamped mechanisms ring for ever: with `after` short they end at rest nevertheless, by their drives. Outputs
+    that are constant are held at rest.
     """
     what = "invert_motion"
     if model.is_constrained:
@@ -90,10 +93,17 @@ def invert_motion(
             raise ArgumentError(f"{what}: {name} is {given!r}, expected seconds of zero or more")
     lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))
     whole = np.concatenate([np.repeat(y[:1], lead, axis=0), y, np.repeat(y[-1:], tail, axis=0)])
+    still = bool(np.ptp(y, axis=0).max() <= _STILL * np.abs(y).max())
+    if still:
+        whole = np.repeat(y[:1], len(whole), axis=0)
     problem = _Problem(model, rows, driven, whole, h)
-    q = problem.solved(problem.guess(model.neutral() if q is None else np.asarray(q, dtype=float)))
-    v, a = problem.slopes(q)
+    q = problem.guess(model.neutral() if q is None else np.asarray(q, dtype=float))
+    q = q if still else problem.solved(q)
+    v, a = (0 * q, 0 * q) if still else problem.slopes(q)
     efforts = np.where(driven, model.inverse_dynamics(q, v, a), 0.0)
+    grid = times[0] + h * (np.arange(len(q)) - lead)
+    if still:
+        return MotionInversion(grid, q, v, a, efforts, 0.0)
     held = np.linspace(0, 1, len(q))[:, None] * (efforts[-1] - efforts[0]) + efforts[0]
     change = np.abs(efforts - held).max(axis=1)
     ends = max(change[:3].max(), change[-3:].max())
@@ -102,7 +112,6 @@ def invert_motion(
             f"{what}: the drives have not died out at the ends ({ends / change.max():.2g} of their largest); give more time "
             f"before ({lead * h:g} s) or after ({tail * h:g} s)"
         )
-    grid = times[0] + h * (np.arange(len(q)) - lead)
     acts = int(np.argmax(change > 0.01 * change.max()))
     return MotionInversion(grid, q, v, a, efforts, float(max(0.0, times[0] - grid[acts])))
 

@@ -108,8 +108,10 @@ class _Text:
         return column, row, count
 
     def integers(self, count: int) -> list[int]:
-        line = self._line()
-        return [int(line[8 * k : 8 * (k + 1)] if count > 1 else line) for k in range(count)]
+        """Eight places each, or sixteen, as some write all of them where the header says |I16."""
+        line = self._line().rstrip()
+        size = 8 if len(line) <= 8 * count else 16
+        return [int(line[size * k : size * (k + 1)] if count > 1 else line) for k in range(count)]
 
     def dense(self, count: int, words: int) -> int:
         """How many values a dense record of the given count has."""

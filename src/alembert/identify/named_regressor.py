@@ -24,7 +24,9 @@ from alembert.model.printing import unknown
 from alembert.sweeps import INVERSE_DYNAMICS, Tree
 
 SAME = 1e-9
-"""how far two values of Y at other values of the parameters may be apart, relative to the largest: rounding"""
+"""how far two values of a column of Y at other values of the parameters may be apart, relative to the column"""
+ROUNDING = 1e-13
+"""the same relative to the efforts over the parameter: a column times its parameter is a part of them"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +88,15 @@ def _check_linear(model: Model, names: tuple[str, ...], columns: list[int], func
     defaults = np.array([value for _, value in model.parameters])
     q, v, a = (rng.uniform(-1, 1, model.nv) for _ in range(3))
     state = [model.integrate(model.neutral(), 0.1 * q), v, a]
-    first = np.asarray(slopes(*state, defaults))
+    first, tau = np.asarray(slopes(*state, defaults)), np.asarray(function(*state, defaults))
+    sizes = np.abs(defaults[columns])
+    close = SAME * np.abs(first).max(axis=0) + ROUNDING * np.abs(tau).max() / np.where(sizes > 0, sizes, 1.0)
     depends = np.zeros((len(names), len(names)), dtype=bool)  # of the column of a parameter on another
     for k, column in enumerate(columns):
         other = defaults.copy()
         other[column] = 1.3 * other[column] if other[column] else 1.0
         gap = np.abs(np.asarray(slopes(*state, other)) - first).max(axis=0)
-        depends[:, k] = ~(gap <= SAME * np.abs(first).max())
+        depends[:, k] = ~(gap <= close)
     for name, itself in zip(names, np.diag(depends), strict=True):
         if itself:
             raise UnsupportedError(

@@ -32,7 +32,8 @@ SHORTEST = 2
 
 @dataclass(frozen=True)
 class Arc:
-    """From `start` to `end` [s] the control is at its "lower" or "upper" bound, "between" them, or "singular"."""
+    """From `start` to `end` [s] the control is at its "lower" or "upper" bound, "between" them, "singular", or
+    "constrained": between its bounds while limits on other things hold, which may be what determines it."""
 
     control: str
     kind: str
@@ -44,6 +45,7 @@ class Arc:
             "lower": "at its lower bound",
             "upper": "at its upper bound",
             "between": "between its bounds",
+            "constrained": "between its bounds, where other limits hold,",
         }
         return (
             f"{self.control} is {where.get(self.kind, 'singular')} from {self.start:.4g} to {self.end:.4g} s"
@@ -82,7 +84,7 @@ def arcs(solution: Solution) -> list[Arc]:
         edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), N]
         between = "singular" if name in linear else "between"
         for a, b in pairwise(edges):
-            kind = {-1: "lower", 1: "upper", 0: between, 2: "between"}[int(kinds[a])]
+            kind = {-1: "lower", 1: "upper", 0: between, 2: "constrained"}[int(kinds[a])]
             found.append(Arc(name, kind, float(solution.time[a]), float(solution.time[b])))
     return found
 

@@ -248,16 +248,39 @@ class BoundFlow:
         return n, f
 
     def check(self, start: float, duration: float, mass: Any) -> None:
-        """Refuse a tank that is empty before the end."""
-        times = np.linspace(start, start + duration, 2001)
+        """Refuse a tank that is empty before the end, and throttles that are not shares.
+
+        The throttle is looked at at 2000 instants, and between two of them, again and again, where it is not a line: so the
+        place of a jump is known to rounding. Pulses that fall between two instants are not seen.
+        """
         t = ca.SX.sym("t")
         opened = ca.Function("opened", [t], [self.controller.opened(t)])
-        shares = np.array(opened(times[None, :]), dtype=float)
-        if shares.min() < -1e-12 or shares.max() > 1 + 1e-12:
-            raise ArgumentError(
-                f"simulate: MassFlow: the throttle goes from {shares.min():.6g} to {shares.max():.6g}, expected 0 to 1"
-            )
-        rates = np.array([nozzle.flow for nozzle in self.controller.nozzles]) @ shares
+
+        def shares(times: Array) -> Array:
+            found = np.array(opened(times[None, :]), dtype=float)
+            if not np.isfinite(found).all():
+                at = times[int(np.argmin(np.isfinite(found).all(axis=0)))]
+                raise ArgumentError(f"simulate: MassFlow: the throttle is not finite at t = {at:.6g} s")
+            if found.min() < -1e-12 or found.max() > 1 + 1e-12:
+                raise ArgumentError(
+                    f"simulate: MassFlow: the throttle goes from {found.min():.6g} to {found.max():.6g}, expected 0 to 1"
+                )
+            return found
+
+        flows = np.array([nozzle.flow for nozzle in self.controller.nozzles])
+        times = np.linspace(start, start + duration, 2001)
+        rates = flows @ shares(times)
+        left = np.arange(len(times) - 1)
+        while len(left):
+            middle = (times[left] + times[left + 1]) / 2
+            new, line = flows @ shares(middle), (rates[left] + rates[left + 1]) / 2
+            times, rates = np.insert(times, left + 1, middle), np.insert(rates, left + 1, new)
+            bent = (
+                np.abs(new - line) > 1e-3 * flows.sum()
+            )  # of a smooth throttle a millionth of the flow is left
+            first = left + np.arange(len(left))  # where the intervals that were cut are now
+            halves = np.sort(np.concatenate([first[bent], first[bent] + 1]))
+            left = halves[np.diff(times)[halves] > 1e-12 * max(abs(start + duration), duration)]
         used = np.concatenate([[0.0], np.cumsum((rates[1:] + rates[:-1]) / 2 * np.diff(times))])
         least = float(np.min(mass))
         if used[-1] > least * (1 + 1e-9):

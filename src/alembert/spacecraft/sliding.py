@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.errors import ArgumentError
 from alembert.spacecraft.laws import sliding_mode
 
@@ -97,18 +98,19 @@ def sliding_design(
         inertia_error: the largest size of what the inertia differs by [kg m^2].
         disturbance: the largest torque from outside, its size [N m].
     """
-    J = np.asarray(inertia, dtype=float)
+    what = "sliding_design"
+    J = arguments.numbers(what, "inertia", inertia)
     if J.shape != (3, 3) or not np.allclose(J, J.T) or np.linalg.eigvalsh(J)[0] <= 0:
         raise ArgumentError(
             f"sliding_design: inertia is {J.tolist()}, expected a symmetric, positive matrix (3, 3)"
         )
     for name, value in (("slope", slope), ("reach", reach), ("accuracy", accuracy)):
-        if not (np.isfinite(value) and value > 0):
+        if not (np.ndim(value) == 0 and 0 < arguments.numbers(what, name, value) < np.inf):
             raise ArgumentError(f"sliding_design: {name} is {value!r}, expected a number above zero")
     for name, value in (
         ("angle", angle), ("rate", rate), ("inertia_error", inertia_error), ("disturbance", disturbance)
     ):  # fmt: skip
-        if not (np.isfinite(value) and value >= 0):
+        if not (np.ndim(value) == 0 and 0 <= arguments.numbers(what, name, value) < np.inf):
             raise ArgumentError(f"sliding_design: {name} is {value!r}, expected a number of zero or more")
     moments = np.linalg.eigvalsh(J)
     least, most = float(moments[0]) - inertia_error, float(moments[-1]) + inertia_error

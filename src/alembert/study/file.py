@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictStr, ValidationError, create_model
 
-from alembert.errors import AlembertError, FileError
+from alembert.errors import AlembertError, ArgumentError, FileError
 from alembert.model.io import toml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
@@ -99,9 +99,11 @@ class Study:
 
 
 def load_study(
-    path: str | os.PathLike[str], *, changes: Sequence[str] = (), folder: Path | None = None
+    path: str | os.PathLike[str], *, changes: Sequence[str] = (), folder: str | os.PathLike[str] | None = None
 ) -> Study:
     """Read a run file; `changes` are `KEY=VALUE` with keys such as `task.time` and values as in TOML."""
+    if not isinstance(folder, str | os.PathLike | None):
+        raise ArgumentError(f"load_study: folder is {folder!r}, expected a path for the outputs, or None")
     source = toml.parse(read_text(path, toml.LARGEST), os.fspath(path))
     _check_header(source)
     source = _changed(source, changes)
@@ -129,7 +131,7 @@ def load_study(
         tuple(path.parent / entry for entry in found.package_dirs),
         task,
         outputs,
-        path.parent / where if folder is None else folder,
+        path.parent / where if folder is None else Path(folder),
     )
 
 

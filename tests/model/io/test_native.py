@@ -406,3 +406,33 @@ def test_xml_with_a_robot_is_urdf(tmp_path):
         '\ufeff<?xml version="1.0"?>\n<!-- <mujoco> -->\n<robot name="r"><link name="base"/></robot>'
     )
     assert load(path).name == "r"
+
+
+def test_meshes_are_beside_the_file(tmp_path, monkeypatch):
+    """Wherever we are; and written so that another folder finds them as well."""
+    folder = tmp_path / "robot"
+    (folder / "meshes").mkdir(parents=True)
+    (folder / "meshes" / "arm.stl").touch()
+    b = al.ModelBuilder("r")
+    b.body(
+        "a", al.Inertia.sphere(1.0, 0.1), joint=al.Revolute(),
+        visuals=[al.Visual(al.Mesh(p)) for p in ("meshes/arm.stl", "none.stl", str(folder / "meshes" / "arm.stl"))],
+    )  # fmt: skip
+    b.world(visuals=[al.Visual(al.Mesh("meshes/arm.stl", (2.0, 2.0, 2.0)))])
+
+    def paths(model):
+        return [x.shape.path for x in (*model.visuals, *model.body("a").visuals)]
+
+    monkeypatch.chdir(folder)
+    al.save(b.build(), "r.toml")
+    text = (folder / "r.toml").read_text()
+    assert text.count('path = "meshes/arm.stl"') == 3
+    monkeypatch.chdir(tmp_path)
+    model = al.load("robot/r.toml")
+    found = "robot/meshes/arm.stl"
+    assert paths(model) == [found, found, "none.stl", found]
+    (tmp_path / "other").mkdir()
+    al.save(model, "other/r.toml")
+    assert 'path = "../robot/meshes/arm.stl"' in (tmp_path / "other" / "r.toml").read_text()
+    again = paths(al.load(tmp_path / "other" / "r.toml"))
+    assert [(tmp_path / p).resolve() for p in again[:2]] == [folder / "meshes" / "arm.stl"] * 2

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedErr
 from alembert.expression import Expression
 from alembert.joints import PAIRS, REGISTRY, Pair
 from alembert.model.builder import ModelBuilder
+from alembert.model.elements import Mesh, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import schema, side_file, toml, yaml
 from alembert.model.io.explanation import explanations, walk
@@ -38,7 +39,7 @@ _MOST_ERRORS = 5
 
 
 def load_native(path: str | os.PathLike[str]) -> Model:
-    """The model in a `.toml`, `.yaml` or `.yml` file."""
+    """The model in a `.toml`, `.yaml` or `.yml` file; mesh files are sought beside it."""
     syntax = _syntax(Path(path).suffix.removeprefix("."))
     return _model(syntax.parse(read_text(path, syntax.LARGEST), os.fspath(path)), Path(path).parent)
 
@@ -52,6 +53,9 @@ def save_native(model: Model, path: str | os.PathLike[str], *, side_files: bool 
     check_model("save", model)
     syntax = _syntax(path.suffix.removeprefix("."))
     document = plain_model(model)
+    for part in (document, *document.get("bodies", {}).values()):
+        for mesh in (visual["mesh"] for visual in part.get("visuals", ()) if "mesh" in visual):
+            mesh["path"] = _seen_from(path.parent, mesh["path"])
     files = _set_aside(model, document, path) if side_files else {}
     text = syntax.write(document)
     try:
@@ -63,7 +67,7 @@ def save_native(model: Model, path: str | os.PathLike[str], *, side_files: bool 
 
 
 def loads(text: str, syntax: str = "toml", *, name: str = "<text>", folder: Path | None = None) -> Model:
-    """The model in a text; `name` stands for the file in messages, and `folder` is where its side files are."""
+    """The model in a text; `name` stands for the file in messages, and `folder` is where its side files and meshes are."""
     return _model(_syntax(syntax).parse(text, name), folder)
 
 
@@ -84,7 +88,7 @@ def _syntax(name: str) -> ModuleType:
 
 
 def _model(source: Source, folder: Path | None = None) -> Model:
-    """`folder` is where side files are."""
+    """`folder` is where side files and meshes are."""
     _check_header(source)
     document = _validated(source, folder)
     with _located(source, ("gravity",)):
@@ -94,15 +98,45 @@ def _model(source: Source, folder: Path | None = None) -> Model:
         with _located(source, ("parameters", name)):
             builder.parameter(name, value)
     with _located(source, ("visuals",)):
-        builder.world(visuals=document.visuals or ())
+        builder.world(visuals=_placed(document.visuals or (), folder))
     for section, (add, record) in PARTS.items():
         for name, part in (getattr(document, section) or {}).items():
             with _located(source, (section, name)):
-                getattr(builder, add)(name, **_fields(record, part.given()))
+                fields = _fields(record, part.given())
+                if fields.get("visuals"):
+                    fields["visuals"] = _placed(fields["visuals"], folder)
+                getattr(builder, add)(name, **fields)
     try:
         return builder.build()
     except ModelError as error:
         raise source.error(_place_of(str(error), source.data), str(error)) from error
+
+
+def _placed(visuals: Sequence[Visual], folder: Path | None) -> tuple[Visual, ...]:
+    """Meshes that are found beside the model's file, by a path from where we are; others keep their name."""
+
+    def found(visual: Visual) -> Visual:
+        shape = visual.shape
+        if folder is None or not isinstance(shape, Mesh) or not _is_file(folder / shape.path):
+            return visual
+        return dataclasses.replace(visual, shape=dataclasses.replace(shape, path=str(folder / shape.path)))
+
+    return tuple(map(found, visuals))
+
+
+def _seen_from(folder: Path, path: str) -> str:
+    """The path of a mesh from another folder, where its file is there; an absolute path stays so, unless it is within."""
+    if not _is_file(Path(path)):
+        return path
+    relative = Path(os.path.relpath(path, folder))
+    return path if Path(path).is_absolute() and ".." in relative.parts else relative.as_posix()
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name no file can have
+        return False
 
 
 def _check_header(source: Source) -> None:
