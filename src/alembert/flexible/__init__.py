@@ -5,6 +5,7 @@ from alembert.flexible.absorbers import StabilityMap as StabilityMap
 from alembert.flexible.absorbers import stability_map as stability_map
 from alembert.flexible.absorbers import tuned_absorber as tuned_absorber
 from alembert.flexible.absorbers import with_proof_mass as with_proof_mass
+from alembert.flexible.ansys import read_ansys as read_ansys
 from alembert.flexible.beam import beam as beam
 from alembert.flexible.campbell import Campbell as Campbell
 from alembert.flexible.campbell import campbell as campbell
@@ -96,6 +97,7 @@ __all__ = [
     "random_particles",
     "rank_modes",
     "read_abaqus",
+    "read_ansys",
     "read_mbdyn",
     "read_nastran",
     "read_sid",
