@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import UnsupportedError
+from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
@@ -116,6 +117,9 @@ class Directors:
     momenta are p^- = -dF(q_0)' D_1 L_d, p^+ = dF(q_1)' D_2 L_d: `transcription="dmocc"`. It is another discretisation of
     order 2 than `dmoc`, which takes (2) in the joints' own coordinates, and converges to the same motion. The form with
     Lagrange multipliers of the same equations is in `alembert.optimal.lagrange`.
+
+    A flexible body has further redundant coordinates, the directors times its modal coordinates, d_I q_k and d_I q_k q_l, in
+    which its points (1) of `alembert.model.modal` are linear: the integrals (2)-(4) there are their mass matrix.
     """
 
     def __init__(self, model: Model, p: ca.SX) -> None:
@@ -152,9 +156,12 @@ class Directors:
         return own[:3], ca.reshape(own[3:], 3, 3)
 
     def mass_matrix(self) -> ca.SX:
-        """M of (1)."""
+        """M of (1), without flexible bodies."""
         blocks = []
         for node in self.nodes:
+            if node.structure.stiffening:
+                blocks.append(ca.SX(SIZE, SIZE))
+                continue
             body = node.inertia
             I = ca.SX(body.inertia)
             E = ca.trace(I) / 2 * ca.SX.eye(3) - I
@@ -165,9 +172,11 @@ class Directors:
         return ca.sparsify(ca.diagcat(*blocks))
 
     def potential(self, x: ca.SX) -> ca.SX:
-        """Of gravity."""
+        """Of gravity, without flexible bodies."""
         total = ca.SX(0)
         for k, node in enumerate(self.nodes):
+            if node.structure.stiffening:
+                continue
             origin, directors = self.split(x, k)
             total -= ca.dot(self.gravity, node.inertia.mass * origin + directors @ node.inertia.moment)
         return total
@@ -177,11 +186,57 @@ class Directors:
         step = after - before
         return ca.dot(step, self.mass_matrix() @ step) / (2 * h) - h * self.potential((before + after) / 2)
 
+    def of_modes(self, before: ca.SX, after: ca.SX, h: ca.SX) -> ca.SX:
+        """What flexible bodies add to (2) between two configurations."""
+        known = self.p if self.model.parameters else None
+        values: Any = {name: self.p[k] for k, (name, _) in enumerate(self.model.parameters)}
+        total = ca.SX(0)
+        for name, owner in self.model.space.of_bodies.items():
+            body = self.model.body(name).flexible
+            assert body is not None
+            if body.stiffening == "ruthless":
+                raise UnsupportedError(
+                    f"solve: the forces of the ruthless body {name!r} have no energy, which transcription 'dmocc' needs; "
+                    "choose 'dmoc', or another stiffening"
+                )
+            (R0, p0, m0), (R1, p1, m1) = (
+                (X.rotation, X.translation, q[owner.q])
+                for q in (before, after)
+                for X in (self.model.symbolic.frame_pose(q, name, parameters=known),)
+            )
+            step, turn, n = p1 - p0, R1 - R0, body.count
 
-def refuse_flexible(what: str, model: Model) -> None:
-    """Where bodies are points and directors."""
-    for name in model.space.of_bodies:
-        raise UnsupportedError(f"{what} does not take flexible bodies, as {name!r} is; choose 'dmoc'")
+            def at(field: str, *place: int, of: Any = body) -> ca.SX:
+                entries = getattr(of, field)
+                for k in place:
+                    entries = entries[k]
+                rows = entries if isinstance(entries[0], tuple) else tuple((x,) for x in entries)
+                return ca.vertcat(*(ca.horzcat(*(ca.SX(evaluate(x, values)) for x in row)) for row in rows))
+
+            mass, s = ca.SX(evaluate(body.mass, values)), at("first_moment")
+            double = mass * ca.dot(step, step) + 2 * ca.dot(step, turn @ s)
+            double += ca.trace(turn @ at("second_moment") @ turn.T)
+            V = -ca.dot(self.gravity, mass * (p0 + p1) + (R0 + R1) @ s) / 2
+            moved = [R1 * m1[k] - R0 * m0[k] for k in range(n)]
+
+            for k in range(n):
+                S = at("shape_moments", k)
+                double += 2 * ca.dot(step, moved[k] @ S)
+                double += 2 * ca.trace(turn @ at("shape_products", k) @ moved[k].T)
+                V -= ca.dot(self.gravity, (R1 * m1[k] + R0 * m0[k]) @ S) / 2
+                for l in range(n):
+                    double += ca.trace(moved[k] @ at("pair_products", k, l) @ moved[l].T)
+                    if body.is_consistent:
+                        T = at("foreshortening_moments", k, l)
+                        both = R1 * (m1[k] * m1[l]) - R0 * (m0[k] * m0[l])
+                        mean = (R1 * (m1[k] * m1[l]) + R0 * (m0[k] * m0[l])) / 2
+                        double += ca.dot(step, both @ T)
+                        double += ca.trace(both @ at("foreshortening_products", k, l) @ turn.T)
+                        V -= ca.dot(self.gravity, mean @ T) / 2
+            middle = (m0 + m1) / 2
+            V += ca.dot(middle, at("stiffness") @ middle) / 2
+            total += double / (2 * h) - h * V
+        return total
 
 
 @dataclass(frozen=True)
@@ -195,11 +250,11 @@ class Dmocc(Dmoc):
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
         mechanics = self.mechanics(plant, p)
         m, nv = plant.model.space, plant.model.nv
-        refuse_flexible("solve: transcription 'dmocc'", plant.model)
         bodies = Directors(plant.tree, p)
         q1 = m.integrate(q, e)
         one, two = ca.SX.sym("one", nv), ca.SX.sym("two", nv)
-        L = bodies.lagrangian(bodies.place(m.integrate(q, one)), bodies.place(m.integrate(q1, two)), h)
+        first, last = m.integrate(q, one), m.integrate(q1, two)
+        L = bodies.lagrangian(bodies.place(first), bodies.place(last), h) + bodies.of_modes(first, last, h)
         still = [ca.SX.zeros(2 * nv)]
         moved = [ca.vertcat(one, two)]
         slope = ca.substitute([ca.gradient(L, moved[0])], moved, still)[0]

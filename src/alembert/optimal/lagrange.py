@@ -25,7 +25,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Free, Revolute, Spherical
-from alembert.optimal.dmoc import Directors, refuse_flexible
+from alembert.optimal.dmoc import Directors
 from alembert.optimal.plant import Mechanics, Moment
 from alembert.optimal.problem import Problem
 
@@ -174,7 +174,8 @@ def _check(problem: Problem) -> None:
         missing = names - {row.component for row in rows if row.is_equation}
         if missing:
             raise ArgumentError(f"lagrange_form: the {which} does not state {sorted(missing)[0]!r}")
-    refuse_flexible("lagrange_form", model)
+    for name in model.space.of_bodies:
+        raise UnsupportedError(f"lagrange_form does not take flexible bodies, as {name!r} is; choose 'dmocc'")
     problem.refuse_additions("lagrange_form")
     for joint in model.joints:
         if joint.type.nv and not isinstance(joint.type, Revolute | Spherical | Free):
