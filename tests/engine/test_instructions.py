@@ -30,6 +30,14 @@ def test_a_product_with_another_use_is_kept():
     assert not any(op < 0 for op in operations(instructions.from_casadi(f)))
 
 
+def test_a_choice_is_one_selection():
+    x, y, z = (ca.SX.sym(n) for n in "xyz")
+    f = ca.Function("f", [x, y, z], [ca.if_else(x < y, z, x * z), ca.if_else(x, 0.0, y)])
+    found = operations(instructions.from_casadi(f, fuse=False))
+    assert found.count(instructions.SELECT) == 1
+    assert found.count(ca.OP_IF_ELSE_ZERO) == 1  # of the one with a zero
+
+
 def test_common_denominators_are_inverted_once():
     x, d = ca.SX.sym("x", 6), ca.SX.sym("d")
     f = ca.Function("f", [x, d], [x / d])

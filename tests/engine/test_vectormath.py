@@ -65,3 +65,27 @@ def test_without_fused_multiply_adds():
     sine, cosine = (y[:, 0] for y in sincos(values[:, None]))
     np.testing.assert_allclose(sine, np.sin(values), rtol=4.5e-16, atol=0)
     np.testing.assert_allclose(cosine, np.cos(values), rtol=4.5e-16, atol=0)
+
+
+def exponential(lanes: int, **options) -> Lanes:
+    x = ca.SX.sym("x")
+    return Lanes(ca.Function("exponential", [x], [ca.exp(x)]), lanes, **options)
+
+
+def test_exponentials_are_within_a_unit_in_the_last_place_in_every_lane():
+    rng = np.random.default_rng(3)
+    x = np.concatenate(
+        [rng.uniform(-708, 708, 20000), rng.uniform(-1, 1, 20000), 10.0 ** rng.uniform(-300, 0, 2000)]
+    )
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 709.7, 710.0, -720.0, -745.2, -1e300, 1e300])
+    one = exponential(1)(x[:, None])[0][:, 0]
+    if np.finfo(np.longdouble).nmant >= 63:
+        assert ulps(one, np.exp(x.astype(np.longdouble))).max() < 1.0
+    for lanes in (2, 8):
+        wide = exponential(lanes)
+        assert same_bits(wide(x[:, None])[0][:, 0], one)
+        mixed = np.insert(rng.uniform(-3, 3, 40), rng.integers(0, 40, special.size), special)
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(wide(mixed[:, None])[0][:, 0], np.exp(mixed), rtol=3e-16, atol=0)
+    plain = exponential(2, target=Target(**{**host().__dict__, "fused": False}))
+    np.testing.assert_allclose(plain(x[:, None])[0][:, 0], np.exp(x), rtol=4.5e-16, atol=0)

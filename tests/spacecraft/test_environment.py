@@ -10,6 +10,8 @@ import pytest
 
 import alembert as al
 from alembert import ArgumentError, spacecraft
+from alembert.simulate.elements import Places
+from alembert.simulate.rotors import without_angles
 from alembert.spacecraft import (
     Cowell,
     Encke,
@@ -28,6 +30,7 @@ from alembert.spacecraft import (
     msis_profile,
 )  # fmt: skip
 from alembert.spacecraft.surfaces import sunlit
+from alembert.spatial import quaternion
 
 NOON = Epoch.of("2026-03-01T12:00:00")
 
@@ -320,3 +323,34 @@ def test_balanced_rotors_go_with_their_carriers(monkeypatch):
     # 8 m/s^2 of the origin and of the Earth cancel to some 1e-15 m/s^2, on 350 kg
     np.testing.assert_allclose(joined, each, rtol=0, atol=3e-12)
     assert abs(each[model.v_slice("even").start]) < 1e-12
+
+
+def test_angles_of_balanced_rotors_are_no_part_of_the_dynamics():
+    builder = al.ModelBuilder("craft", gravity=(0, 0, -1.6))
+    builder.body("hub", al.Inertia.box(300, (1.0, 1.2, 1.5)), joint=al.Free(), joint_name="flight")
+    for name, more in (("even", {}), ("odd", {"static_imbalance": 0.1})):
+        spacecraft.reaction_wheel(
+            builder, name, "hub", (1, 2, 3), inertia=0.3, mass=20, at=(0.5, 0, 0), **more
+        )
+    disc = al.Inertia.cylinder(5.0, 0.2, 0.1)
+    builder.body(
+        "sprung", disc, parent="hub", joint=al.Revolute((0, 0, 1)), joint_name="sprung", spring=al.Spring(3.0)
+    )
+    model = builder.build()
+    q, p = ca.SX.sym("q", model.nq), ca.SX(0, 1)
+    kept = without_angles(model.compute.tree, q, p)
+    dropped = [name for name in ("even", "odd", "sprung") if kept[model.q_slice(name)].is_zero()]
+    assert dropped == ["even"]
+    rng = np.random.default_rng(5)
+    start, v, tau = model.random_configuration(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    still = np.array(ca.Function("kept", [q], [kept])(start)).ravel()
+    assert still[model.q_slice("even").start] == 0.0 != start[model.q_slice("even").start]
+    # 320 kg and 1 N m: rounding of some 1e-15
+    a, b = (model.forward_dynamics(x, v, tau) for x in (start, still))
+    np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    # frames that hang at a free joint have its quaternion, others one of their rotation
+    at = Places(model, ca.SX.sym("t"), q, ca.SX.zeros(model.nv), p)
+    for frame in ("hub", "even"):
+        pair = [at.attitude(frame), quaternion.from_matrix(ca.SX(at.pose(frame).rotation))]
+        found, expected = (np.array(x).ravel() for x in ca.Function("attitude", [q], pair)(start))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

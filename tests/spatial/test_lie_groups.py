@@ -4,7 +4,7 @@ import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import RigidTransform, Rotation
 
-from alembert.spatial import Ad, Ad_dual, Pose, ad, ad_dual, quaternion, se3, so3
+from alembert.spatial import Ad, Ad_dual, Pose, ad, ad_dual, quaternion, se3, series, so3
 from alembert.spatial.arrays import skew
 
 ANGLES = [
@@ -145,6 +145,18 @@ def test_adjoints_are_a_representation_and_dual_to_each_other():
         np.testing.assert_allclose(Ad(se3.exp(V)), expm(ad(V)), atol=1000 * EPS)
         np.testing.assert_allclose(ad(Ad(X) @ V) @ Ad(X) @ W, Ad(X) @ ad(V) @ W, atol=1000 * EPS)
         np.testing.assert_allclose(ad_dual(V), -ad(V).T)
+
+
+def test_displacements_by_half_turns_and_rotations_by_quaternions():
+    """Of what free joints make their steps of: the same as the exponential and its Jacobian."""
+    u, q = np.array([0.3, -2.0, 0.7]), np.array([0.3, -0.5, 0.2, 0.9])
+    # sums of three terms of at most 10
+    np.testing.assert_allclose(quaternion.rotate(q, u), quaternion.to_matrix(q) @ u, rtol=0, atol=20 * EPS)
+    for w in rotation_vectors([*ANGLES, 1.9999, 2.0001, 6.0]):
+        c, s, rest = series.half_turn(w @ w / 4)
+        np.testing.assert_allclose(np.r_[c, s / 2 * w], quaternion.exp(w), rtol=0, atol=4 * EPS)
+        moved = u + s * s / 2 * np.cross(w, u) + rest * np.cross(w, np.cross(w, u))
+        np.testing.assert_allclose(moved, so3.left_jacobian(w) @ u, rtol=0, atol=60 * EPS)
 
 
 def test_scipy_round_trips():

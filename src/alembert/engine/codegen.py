@@ -103,7 +103,7 @@ def prelude(code: Code) -> str:
         text.append(f"@{name} = dso_local global [{len(values)} x double] zeroinitializer, align 64\n")
     for name in code.lists:
         text.append(f"@{name} = dso_local global ptr null, align 8\n")
-    return "\n".join([*text, *library_calls(code.helpers)]) + "\n"
+    return "\n".join([*text, *library_calls(code.helpers, fused=code.target.fused)]) + "\n"
 
 
 def _listed(

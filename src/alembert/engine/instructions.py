@@ -4,7 +4,8 @@ Value numbering gives every value one name, however often the expression graph r
 
 1. values that no output needs are dropped;
 2. divisions by a common denominator become products with one reciprocal;
-3. a product that only feeds sums becomes a fused multiply-add.
+3. the two halves of a choice, of which one is zero, become one selection;
+4. a product that only feeds sums becomes a fused multiply-add.
 
 All of it is decided here, before the number of lanes is known: every lane width runs the same arithmetic,
 so that a state gives the same bits alone, in any lane and in any batch.
@@ -27,7 +28,8 @@ from alembert.errors import UnsupportedError
 FMA = -1  # a*b + c
 FMS = -2  # a*b - c
 FNMA = -3  # c - a*b
-FUSED = frozenset((FMA, FMS, FNMA))
+SELECT = -4  # b where a is not zero, otherwise c
+OF_THREE = frozenset((FMA, FMS, FNMA, SELECT))
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
 FEW = 500  # instructions that are asked for one by one
 ANGLES = 256  # in one call for sines and cosines
@@ -94,7 +96,7 @@ class InstructionList:
         op = self.op[i]
         if op == ca.OP_INPUT or op == ca.OP_CONST:
             return ()
-        if op in FUSED:
+        if op in OF_THREE:
             return (self.a[i], self.b[i], self.c[i])
         return (self.a[i],) if self.b[i] < 0 else (self.a[i], self.b[i])
 
@@ -126,6 +128,7 @@ class InstructionList:
 def from_casadi(function: ca.Function, *, fuse: bool = True) -> InstructionList:
     """The program of an `SX` function; `fuse` where the machine has fused multiply-adds."""
     program = share_reciprocals(read(function))
+    join_choices(program)
     if fuse:
         fuse_products(program)
     return program
@@ -334,6 +337,18 @@ def share_reciprocals(program: InstructionList) -> InstructionList:
             new[i] = value(op, new[a], new[b])
     result.outputs = [[new[i] for i in output] for output in program.outputs]
     return result
+
+
+def join_choices(program: InstructionList) -> None:
+    """CasADi writes a choice as a sum, (c ? x : 0) + (not c ? y : 0): select at once."""
+    op, a, b, c = program.op, program.a, program.b, program.c
+    for i, code in enumerate(op):
+        if code != ca.OP_ADD or op[a[i]] != ca.OP_IF_ELSE_ZERO or op[b[i]] != ca.OP_IF_ELSE_ZERO:
+            continue
+        for yes, no in ((a[i], b[i]), (b[i], a[i])):
+            if op[a[no]] == ca.OP_NOT and a[a[no]] == a[yes]:
+                op[i], a[i], b[i], c[i] = SELECT, a[yes], b[yes], b[no]
+                break
 
 
 def fuse_products(program: InstructionList) -> None:

@@ -27,6 +27,7 @@ from alembert.engine.instructions import (
     FMA,
     FMS,
     FNMA,
+    SELECT,
     TRIGONOMETRIC,
     UNARY,
     InstructionList,
@@ -45,7 +46,7 @@ AGAIN = 0.2
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 
 END, INPUT, UNIFORM, CONSTANT, OUTPUT, COPY, ANGLES = range(7)
-_OPERATIONS = (FMA, FMS, FNMA, *sorted(BINARY), *sorted(UNARY - TRIGONOMETRIC))
+_OPERATIONS = (FMA, FMS, FNMA, SELECT, *sorted(BINARY), *sorted(UNARY - TRIGONOMETRIC))
 CODES = {op: 7 + k for k, op in enumerate(_OPERATIONS)}
 """of the operations of `alembert.engine.instructions`"""
 
@@ -281,7 +282,7 @@ next:
   ret void
 }}
 """
-    return "\n".join([target.attributes, *library_calls(write.helpers), text])
+    return "\n".join([target.attributes, *library_calls(write.helpers, fused=target.fused), text])
 
 
 def _block(code: int, words: int, lines: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from alembert.engine import vectormath
-from alembert.engine.instructions import FMS, FNMA
+from alembert.engine.instructions import FMS, FNMA, SELECT
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
 _ARITHMETIC = {ca.OP_ADD: "fadd", ca.OP_SUB: "fsub", ca.OP_MUL: "fmul", ca.OP_DIV: "fdiv"}
@@ -38,6 +38,9 @@ class Operations:
         T, B, kind = self.T, self.B, self.kind
         if op in _ARITHMETIC:
             lines.append(f"{name} = {_ARITHMETIC[op]} {T} {x}, {y}")
+        elif op == SELECT:
+            lines.append(f"%b{i} = fcmp oeq {T} {x}, {self.zero}")
+            lines.append(f"{name} = select {B} %b{i}, {T} {z}, {T} {y}")
         elif op < 0:
             if op == FMS:
                 lines.append(f"%n{i} = fneg {T} {z}")
@@ -51,6 +54,9 @@ class Operations:
         elif op in _INTRINSIC:
             arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
             lines.append(f"{name} = call {T} @llvm.{_INTRINSIC[op]}.{kind}({arguments})")
+        elif op == ca.OP_EXP:
+            self.helpers.add(("exp", self.lanes))
+            lines.append(f"{name} = call {T} {vectormath.exponential_callee(self.lanes)}({T} {x})")
         elif op in LIBRARY_UNARY or op in LIBRARY_BINARY:
             function = LIBRARY_UNARY.get(op) or LIBRARY_BINARY[op]
             self.helpers.add((function, self.lanes))
@@ -83,8 +89,8 @@ class Operations:
             raise AssertionError(f"operation {op} passed the reader")
 
 
-def library_calls(helpers: set[tuple[str, int]] | frozenset[tuple[str, int]]) -> list[str]:
-    """IR of the functions of the C library that operations call, with their numbers of lanes."""
+def library_calls(helpers: set[tuple[str, int]] | frozenset[tuple[str, int]], *, fused: bool) -> list[str]:
+    """IR of the functions that operations call, with their numbers of lanes: of the C library, and exponentials."""
     text = []
     for name in sorted({name for name, _ in helpers}):
         operands = 2 if name in LIBRARY_BINARY.values() else 1
@@ -94,4 +100,5 @@ def library_calls(helpers: set[tuple[str, int]] | frozenset[tuple[str, int]]) ->
             for other, n in sorted(helpers)
             if other == name and n > 1
         ]
+    text += [vectormath.exponential(n, fused=fused) for name, n in sorted(helpers) if name == "exp"]
     return text

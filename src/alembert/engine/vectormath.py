@@ -10,13 +10,19 @@ Sine and cosine are computed together, for whole vectors, by `sincos_array`. Not
 
 P1, P2 and P3 are 33-bit pieces of pi/2, so that their products with |n| < 2^20 are exact; the polynomials are
 those of fdlibm (Sun Microsystems, 1993; freely distributable). The error is below one unit in the last place
-for |x| < 2^20 pi/2. Larger arguments, infinities and NaN leave the vector path and go lane by lane to the C
-library, as do all functions other than the square root, rounding and sign manipulation. A lane's result
+for |x| < 2^20 pi/2. The exponential is 2^n e^r with
+
+    n = round(x/ln 2),   r = (x - n L1) - n L2,   e^r = 1 + (r + r^2 (1/2 + r/6 + ... + r^11/13!))      (5)
+
+where L1 has 32 bits, so that n L1 is exact; the error is below one unit in the last place for |x| <= 708.
+Larger arguments, infinities and NaN leave the vector path and go lane by lane to the C library, as do all functions
+other than the square root, rounding and sign manipulation. A lane's result
 therefore never depends on its neighbours or on the number of lanes.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 
@@ -52,6 +58,9 @@ LIBRARY_BINARY = {
 _PI_2_PIECES = ("0x3FF921FB54400000", "0x3DD0B4611A600000", "0x3BA3198A2E000000", "0x397B839A252049C1")
 _TWO_OVER_PI = "0x3FE45F306DC9C883"
 _ROUNDER = "0x4338000000000000"  # 1.5 * 2^52: adding it rounds to an integer, in the low bits
+_LN2_PIECES = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+_EXPONENTIAL = tuple(1 / math.factorial(k) for k in range(13, 1, -1))
+_MOST = 708.0
 _LIMIT = 2.0**20 * 1.5707963267948966
 # fdlibm's k_sin.c and k_cos.c, highest power first; sine with the opposite sign, see (3).
 _SINE = (
@@ -249,6 +258,49 @@ def library_call(name: str, operands: int, lanes: int) -> str:
     body = "\n".join(lines)
     head = f"define internal {T} {library_callee(name, lanes)}({parameters}) #0"
     return f"{head} {{\n{body}\n  ret {T} {result}\n}}\n"
+
+
+def exponential(lanes: int, *, fused: bool) -> str:
+    """(5) as IR of a function of vectors; arguments beyond the range go to the C library."""
+    T, I, B, kind = vector_type(lanes), vector_type(lanes, "i64"), vector_type(lanes, "i1"), suffix(lanes)
+    lines: list[str] = []
+
+    def line(text: str) -> str:
+        lines.append(f"  %v{len(lines)} = {text}")
+        return f"%v{len(lines) - 1}"
+
+    def number(value: float | str) -> str:
+        return literal(value if isinstance(value, str) else bits(value), lanes)
+
+    def multiply_add(a: str, b: str, c: str) -> str:
+        if fused:
+            return line(f"call {T} @llvm.fma.{kind}({T} {a}, {T} {b}, {T} {c})")
+        return line(f"fadd {T} {line(f'fmul {T} {a}, {b}')}, {c}")
+
+    shifted = line(f"fadd {T} {line(f'fmul {T} %x0, {number(1 / math.log(2))}')}, {number(_ROUNDER)}")
+    n = line(f"fsub {T} {shifted}, {number(_ROUNDER)}")
+    r = multiply_add(n, number(-_LN2_PIECES[0]), "%x0")
+    r = multiply_add(n, number(-_LN2_PIECES[1]), r)
+    total = number(_EXPONENTIAL[0])
+    for coefficient in _EXPONENTIAL[1:]:
+        total = multiply_add(total, r, number(coefficient))
+    rest = multiply_add(line(f"fmul {T} {r}, {r}"), total, r)
+    y = line(f"bitcast {T} {line(f'fadd {T} {rest}, {number(1.0)}')} to {I}")
+    power = line(f"shl {I} {line(f'bitcast {T} {shifted} to {I}')}, {literal('52', lanes, 'i64')}")
+    y = line(f"bitcast {I} {line(f'add {I} {y}, {power}')} to {T}")
+    size = line(f"call {T} @llvm.fabs.{kind}({T} %x0)")
+    beyond = far = line(f"fcmp ugt {T} {size}, {number(_MOST)}")
+    if lanes > 1:
+        beyond = line(f"call i1 @llvm.vector.reduce.or.{suffix(lanes, 'i1')}({B} {far})")
+    lines.append(f"  br i1 {beyond}, label %rare, label %done\ndone:\n  ret {T} {y}\nrare:")
+    other = line(f"call {T} {library_callee('exp', lanes)}({T} %x0)")
+    lines.append(f"  ret {T} {line(f'select {B} {far}, {T} {other}, {T} {y}')}")
+    body = "\n".join(lines)
+    return f"define internal {T} {exponential_callee(lanes)}({T} %x0) noinline #0 {{\n{body}\n}}\n"
+
+
+def exponential_callee(lanes: int) -> str:
+    return f"@alembert_exponential{lanes}"
 
 
 def library_callee(name: str, lanes: int) -> str:

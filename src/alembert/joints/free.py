@@ -7,8 +7,8 @@ import numpy as np
 
 from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation, register
 from alembert.joints.spherical import QUATERNION, quaternion_problem, quaternion_rate, random_quaternion
-from alembert.spatial import Pose, quaternion, so3
-from alembert.spatial.arrays import Array, identity, vector, zeros
+from alembert.spatial import Pose, quaternion, series, so3
+from alembert.spatial.arrays import Array, cross, dot, identity, vector, zeros
 
 
 @register
@@ -57,9 +57,12 @@ class Free(JointType):
         return vector(quaternion.to_matrix(q[3:7]) @ v[3:6], quaternion_rate(q[3:7], v[0:3]))
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        turned = quaternion.normalize(quaternion.multiply(q[3:7], quaternion.exp(dv[0:3])))
-        moved = quaternion.to_matrix(q[3:7]) @ (so3.left_jacobian(dv[0:3]) @ dv[3:6])
-        return vector(q[0:3] + moved, turned)
+        w, u = dv[0:3], dv[3:6]
+        c, s, rest = series.half_turn(dot(w, w) / 4)
+        turned = quaternion.normalize(quaternion.multiply(q[3:7], vector(c, s / 2 * w)))
+        across = cross(w, u)
+        moved = u + s * s / 2 * across + rest * cross(w, across)  # the left Jacobian of w times u
+        return vector(q[0:3] + quaternion.rotate(q[3:7], moved), turned)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         turn = quaternion.multiply(quaternion.conjugate(q0[3:7]), q1[3:7])

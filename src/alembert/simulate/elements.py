@@ -29,8 +29,9 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, evaluate
+from alembert.joints import Free
 from alembert.model import Model
-from alembert.spatial import Force, Pose
+from alembert.spatial import Force, Pose, quaternion
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll
 
@@ -103,6 +104,22 @@ class Places:
     def _pose(self, frame: str) -> Pose:
         node, X = self._locate(frame)
         return self.records[node].X_W @ X if node >= 0 else X
+
+    def attitude(self, frame: str) -> ca.SX:
+        """The unit quaternion (wxyz, w >= 0) of a frame's axes in the world's."""
+        return self.once(("attitude", frame), lambda: self._attitude(frame))
+
+    def _attitude(self, frame: str) -> ca.SX:
+        node, X = self._locate(frame)
+        tree = self._tree
+        if node >= 0 and tree.parents[node] < 0 and isinstance(tree.joints[node].type, Free):
+            inner, outer = (ca.SX(R) for R in (X.rotation, self.records[node].node.placement.rotation))
+            if inner.is_constant() and outer.is_constant():  # the joint has a quaternion: no need to find one
+                a, b = (quaternion.from_matrix(np.array(ca.evalf(R), dtype=float)) for R in (outer, inner))
+                own = quaternion.normalize(self.q[tree.q_slices[node]][3:7])
+                found = quaternion.multiply(quaternion.multiply(ca.SX(a), own), ca.SX(b))
+                return ca.if_else(found[0] < 0, -found, found)
+        return quaternion.from_matrix(ca.SX(self.pose(frame).rotation))
 
     def velocity(self, frame: str) -> ca.SX:
         """Angular velocity, and velocity of the frame's origin, in world axes (6)."""

@@ -145,7 +145,8 @@ class FixedRun:
         first = stepper.number(state)
         end = first + steps
         if self.watch.events:
-            self.watch.begin(stepper.time(first), stepper.q(state).copy(), stepper.v(state).copy())
+            q, v = stepper.q(state).copy(), stepper.v(state).copy()
+            self.watch.begin(stepper.time(first), q, v, fresh=first == 0)
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
             if self.notes is not None:

@@ -6,8 +6,8 @@ A sensor measures y at its instants t_k = offset + k period, and delivers, `dela
 
 with n_k, m_k normal and independent. Where y is a configuration or a pose, errors are displacements (of rotations: small
 rotations in the moved frame). The random numbers of a sample follow from the seed, the sensor's name and k alone, so
-that a run that is resumed, or is one of a batch, sees the same. They are drawn in blocks of samples, from a stream that
-Philox's generator has for the block.
+that a run that is resumed, or is one of a batch, sees the same. They are drawn in blocks of samples, each from a stream of
+its own: that of SFC64 with these three numbers as its seed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+_MIXED = 18
+"""first numbers that are left out, in which the state becomes one that tells nothing of its seed (PractRand's seeding)"""
 BLOCK = 512
 """samples whose random numbers are drawn at once"""
 
@@ -79,6 +81,33 @@ class SymbolicObserver(Protocol):
     def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
         """A sample; `error` has `width` entries, `chance` is uniform from 0 to 1."""
         ...
+
+
+@dataclass(frozen=True)
+class HoldSwitch:
+    """A sensor of the topology: 1 while one of the named constraints (what `Attach` and others hold) is on, otherwise 0."""
+
+    name: str
+    constraints: tuple[str, ...]
+
+    width = 1
+    entries = 1
+    is_lost_by_chance = False
+
+    def check(self, model: Model) -> None:
+        """What may ever hold is known to a run alone."""
+
+    def observe(
+        self, model: Model, t: float, q: Array, v: Array, error: Array, chance: Array, parameters: Any
+    ) -> Array:
+        raise UnsupportedError(f"sensor {self.name!r} sees what holds in a run, expected one by al.simulate")
+
+    def seen(self, system: Simulation) -> Array:
+        known = {x.name for x in (*system.model.loops, *system.model.couplings)}
+        for name in self.constraints:
+            if name not in known:
+                raise ArgumentError(unknown(f"sensor {self.name!r}: no event holds", name, known))
+        return np.array([float(any(name in system.active for name in self.constraints))])
 
 
 @dataclass(frozen=True)
@@ -257,11 +286,13 @@ class Instrument:
         count = sum(self.drawn)
         seeds = np.broadcast_to(np.asarray(self.given.seed, dtype=np.uint64), batch)
         found = np.empty((*batch, BLOCK, count))
+        bits = np.random.SFC64(0)
+        stream, state = np.random.Generator(bits), bits.state
         for k in np.ndindex(*batch):
-            stream = np.random.Philox(
-                key=np.array([seeds[k], self.key], dtype=np.uint64), counter=[0, 0, number, 0]
-            )
-            np.random.Generator(stream).standard_normal(out=found[k])
+            state["state"]["state"][:] = seeds[k], self.key, number, 1
+            bits.state = state  # a new generator would take ten times as long
+            bits.random_raw(_MIXED, output=False)
+            stream.standard_normal(out=found[k])
         if self.drawn[2]:
             found[..., -1] = ndtr(found[..., -1])
         if len(self._blocks) > 1:
@@ -326,12 +357,12 @@ class Instrument:
             moved = ca.SX.zeros(model.nv)
             moved[model.v_slice(target)] = error
             return model.space.integrate(at.q, moved)[model.q_slice(target)]
-        X = at.pose(target)
         if sensor.kind == "gyro":
-            return ca.SX(X.rotation).T @ at.velocity(target)[:3] + error
+            return at.own_velocity(target)[:3] + error
+        X = at.pose(target)
         if sensor.kind == "point":
             return X.translation + error
-        turned = quaternion.multiply(quaternion.from_matrix(ca.SX(X.rotation)), quaternion.exp(error[:3]))
+        turned = quaternion.multiply(at.attitude(target), quaternion.exp(error[:3]))
         return ca.vertcat(X.translation + error[3:], turned)
 
     @cached_property
@@ -351,6 +382,8 @@ class Instrument:
             p = system.own.compute.parameter_array("simulate", system.own_parameters)
             batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], chance.shape)
             return columns(self._function, t, [q, v, p, error, chance[..., None]], batch)[0]
+        if isinstance(self.sensor, HoldSwitch):
+            return to_multiples(self.sensor.seen(system) + error, self.given.quantum)
         if not isinstance(self.sensor, Sensor):
             y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
             return to_multiples(y, self.given.quantum)

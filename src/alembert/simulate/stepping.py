@@ -29,6 +29,7 @@ from alembert.simulate.elements import Elements
 from alembert.simulate.flight import Flight
 from alembert.simulate.instants import Instants
 from alembert.simulate.reaction_loads import ReactionLoads
+from alembert.simulate.rotors import without_angles
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 
 Array = np.ndarray
@@ -220,6 +221,36 @@ class StepModel:
             total = total + self.elements.total(t, q, v, parameters)
         return total, ca.SX(rate)
 
+    def symbols(self) -> dict[str, ca.SX]:
+        """What `all_efforts` takes."""
+        model = self.model
+        sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv, "x": self.states}
+        sizes["parameters"] = len(model.parameters)
+        return {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+
+    @property
+    def is_one_function(self) -> bool:
+        """Whether efforts and accelerations are made of expressions altogether (not of loops over bodies)."""
+        program, _ = TABLE["forward_dynamics"].sweeps
+        return self.motion is None and not kernels.is_rolled(self.model.compute.tree, program, "auto")
+
+    def accelerations(self, flight: Flight) -> ca.Function:
+        """(effort, t, q, v, x, parameters, wrench) -> a and x': what acts and what it does, with the same poses."""
+        symbols, tree = self.symbols(), self.model.compute.tree
+        total, rate = self.all_efforts(*symbols.values())
+        q, v, x = (symbols[key] for key in ("q", "v", "x"))
+        p = self.at_present(symbols["parameters"], x)
+        still, away = flight.symbolic_apart(v)
+        given = {"q": q if self.wrenches else without_angles(tree, q, p), "v": still, "tau": total}
+        inputs = [x for x in symbols.values() if x.numel()]
+        if self.wrenches:
+            given["wrench"] = ca.SX.sym("wrench", len(tree), 6)
+            inputs.append(given["wrench"])
+        program, _ = TABLE["forward_dynamics"].sweeps
+        (a,) = kernels.program_graph(tree, program, tuple(given))(*given.values(), p)
+        results = [ca.vec(a) - away, *([rate] if self.states else [])]
+        return ca.Function("accelerations", inputs, [ca.densify(x) for x in results])
+
     def dynamics(self) -> tuple[KernelSource, list[str], list[str]]:
         """Source of the accelerations, and the names of its inputs and outputs."""
         name = "hybrid_dynamics" if self.motion is not None else "forward_dynamics"
@@ -266,20 +297,21 @@ class Tracer:
             masks = [state[layout["chosen"]], ca.SX.ones(plant.rows["chosen"])]
             self.sources["masks"] = FunctionSource(ca.Function("masks", [state], masks))
             self.body.append(Call("masks", ("state",), ("chosen", "active")))
-        else:
-            self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
-        if plant.controller is not None or plant.elements is not None:
-            sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv, "x": plant.states}
-            sizes["parameters"] = len(model.parameters)
-            symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-            total, rate = plant.all_efforts(*symbols.values())
-            given = [x for x in symbols.values() if x.numel()]
-            found = [ca.densify(ca.cse(total)), *([ca.densify(rate)] if plant.states else [])]
-            self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
         self.flight = Flight(model, np.array(plant.prescribed or [False] * model.nv))
         """what reads reactions may read the velocity as well"""
         if plant.reading is not None:
             self.flight.roots.clear()
+        self.joined = self.loops is None and plant.is_one_function
+        if self.joined:
+            self.sources["accelerations"] = FunctionSource(plant.accelerations(self.flight))
+        elif self.loops is None:
+            self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
+        if not self.joined and (plant.controller is not None or plant.elements is not None):
+            symbols = plant.symbols()
+            total, rate = plant.all_efforts(*symbols.values())
+            given = [x for x in symbols.values() if x.numel()]
+            found = [ca.densify(ca.cse(total)), *([ca.densify(rate)] if plant.states else [])]
+            self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
         self.effort = "effort"
         instants = plant.instants
         if instants is not None:
@@ -319,13 +351,20 @@ class Tracer:
             values.append(plant.at_present(self.known["parameters"], x))
             outputs.append(parameters)
         speeds = names["v"]
-        if self.flight.roots:
+        if self.flight.roots and not self.joined:
             speeds = f"u_{k}"
             values += self.flight.symbolic_apart(values[2])
             outputs += [speeds, f"away_{k}"]
         self.segment(f"stage{k}", values, outputs)
         effort = self.effort
         rates: tuple[str, ...] = ()
+        if self.joined:
+            rates = (f"rate_{k}",) if plant.states else ()
+            self.temporaries |= dict.fromkeys(rates, plant.states)
+            wrench = ("wrench",) if plant.wrenches else ()
+            more = (parameters,) if model.parameters else ()
+            inputs = (effort, *outputs[:3], *states, *more, *wrench)
+            self.body.append(Call("accelerations", inputs, (names["a"], *rates)))
         if "controller" in self.sources:
             effort = names["tau"]
             self.temporaries[effort] = model.nv
@@ -343,7 +382,7 @@ class Tracer:
             self.body += self.loops.accelerations(
                 names["t"], names["q"], speeds, effort, names["a"], buffers["a_given"]
             )
-        else:
+        elif not self.joined:
             self.body.append(
                 Call(
                     "dynamics",
@@ -355,7 +394,7 @@ class Tracer:
         for rate in rates:
             self.known[rate] = ca.SX.sym(rate, plant.states)
         t, q, v, a = (self.known[names[key]] for key in ("t", "q", "v", "a"))
-        if self.flight.roots:
+        if self.flight.roots and not self.joined:
             a = a - self.known[f"away_{k}"]
         moving = ca.vertcat(v, *(self.known[x] for x in states))
         return StatePoint(t, q, moving, ca.vertcat(a, *(self.known[rate] for rate in rates)))

@@ -110,9 +110,11 @@ def msis_profile(
     return Profile(h, np.asarray(found, dtype=float).reshape(len(h), -1)[:, 0])
 
 
-def height_over_ellipsoid(position: Any) -> Any:
-    """Along the radius, of an Earth-fixed position, as an expression; within 50 m of the geodetic height up to 1000 km."""
-    d2 = ca.dot(position, position)
+def height_over_ellipsoid(square: Any, north: Any) -> Any:
+    """Along the radius, as an expression; within 50 m of the geodetic height up to 1000 km.
+
+    Of a place by the square of its distance from the Earth's centre, and its distance from the equator's plane.
+    """
     e2 = FLATTENING * (2 - FLATTENING)
-    # the radius of the ellipse, a sqrt((1 - e^2)/(1 - e^2 (1 - s^2))), with s = z/d
-    return ca.sqrt(d2) - EQUATOR * ca.sqrt((1 - e2) * d2 / ((1 - e2) * d2 + e2 * position[2] ** 2))
+    # the radius of the ellipse, a sqrt((1 - e^2)/(1 - e^2 (1 - s^2))), with s = north/d
+    return ca.sqrt(square) - EQUATOR * ca.sqrt((1 - e2) * square / ((1 - e2) * square + e2 * north**2))

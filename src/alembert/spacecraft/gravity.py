@@ -29,11 +29,12 @@ import numpy as np
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, Places
 from alembert.simulate.gravity import field_terms
+from alembert.simulate.rotors import joined_rotors
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.frames import EarthAxes
 from alembert.spacecraft.harmonics import Harmonics
 from alembert.spacecraft.orbits import World, origin_at
-from alembert.spatial import Force, Pose, RigidInertia
+from alembert.spatial import Force, Pose
 
 Array = np.ndarray
 
@@ -47,50 +48,6 @@ def _inverse(r: Any) -> tuple[Any, Any]:
     """1/|r|^2 and 1/|r|. They are positive; without being told so CasADi makes k/x of each product k (1/x)."""
     size = ca.fmax(ca.sqrt(1 / ca.dot(r, r)), 0.0)
     return size * size, size
-
-
-def joined_rotors(tree: Any, records: Any) -> list[RigidInertia | None]:
-    """The inertias of nodes, those of balanced rotors with their carriers' (None in their own places).
-
-    A body that turns about an axis of its own symmetry is the same at any angle: what gravity does to it acts on its
-    carrier, and has no moment about the axis.
-    """
-    found: list[RigidInertia | None] = [record.node.inertia for record in records]
-    has_children = set(tree.parents)
-    for k in reversed(range(len(records))):
-        node, parent = records[k].node, tree.parents[k]
-        if parent < 0 or k in has_children or tree.places[k] is not None or found[parent] is None:
-            continue
-        if not _is_balanced_rotor(records[k]):
-            continue
-        own = found[k]
-        assert own is not None
-        found[parent] = found[parent] + own.transform(node.placement)
-        found[k] = None
-    return found
-
-
-def _is_balanced_rotor(record: Any) -> bool:
-    """Whether it turns about an axis through its centre of mass about which it is symmetric; by numbers."""
-    inertia, S = record.node.inertia, ca.SX(record.S)
-    entries = ca.vertcat(inertia.mass, inertia.moment, ca.vec(ca.SX(inertia.inertia)), ca.vec(S))
-    if S.shape != (6, 1) or not entries.is_constant():
-        return False
-    x = np.array(ca.evalf(ca.densify(entries)), dtype=float).ravel()
-    m, mc, about, axis = x[0], x[1:4], x[4:13].reshape(3, 3), x[13:16]
-    if np.any(x[16:]) or not abs(np.linalg.norm(axis) - 1) < 1e-12:
-        return False  # it also moves along
-    size = np.linalg.norm(about)
-    across = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-    across /= np.linalg.norm(across)
-    other = np.cross(axis, across)
-    mixed = max(
-        np.linalg.norm(about @ axis - (axis @ about @ axis) * axis),
-        abs(across @ about @ other),
-        abs(across @ about @ across - other @ about @ other),
-    )
-    off = np.linalg.norm(np.cross(axis, mc))
-    return bool(m > 0 and mixed <= 1e-14 * size and off <= 1e-14 * np.sqrt(m * size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,27 +71,32 @@ class OrbitGravity:
     def internal(self, model: Model) -> bool:
         return False
 
-    def central(self, t: Any, x: Any, origin: Any = None) -> tuple[Any, Any]:
-        """The place r, and what the Earth as a point pulls relative to the origin's own acceleration."""
+    def central(self, t: Any, x: Any, origin: Any = None) -> tuple[Any, Any, Any]:
+        """The place r, 1/|r|, and what the Earth as a point pulls relative to the origin's own acceleration."""
         r0, _, a0 = origin or self.world.motion(t)
         mu = self.parameter
         if not self.world.moves:
-            d2 = ca.dot(x, x)
-            return x, -mu * x / (d2 * ca.sqrt(d2))
+            _, size = _inverse(x)
+            return x, size, -mu * size * size * size * x
         near, size = _inverse(r0)
         k = mu * near * size
         r = r0 + x
         q = ca.dot(x, x + 2 * r0) * near
-        over, under = q * (3 + 3 * q + q * q), 1 + (1 + q) * ca.sqrt(1 + q)
-        share = over / (over + under)  # F/(1 + F)
-        return r, -k * (x - r * share) - k * r0 - a0  # (5)
+        p = (1 + q) * ca.sqrt(1 + q)  # 1 + F
+        share = (
+            q * (3 + 3 * q + q * q) / (p * (1 + p))
+        )  # F/(1 + F); the quotient below has the same denominator
+        return r, size * ((1 + q) * (1 + p) / (p * (1 + p))), -k * (x - r * share) - k * r0 - a0  # (5)
 
-    def oblateness(self, r: Any, near: Any, size: Any) -> Any:
-        """(2); near and size are 1/|r|^2 and 1/|r|."""
+    def oblateness(self, r: Any, size: Any) -> Any:
+        """(2); size is 1/|r|."""
         u, pole = r * size, ca.DM(self.axes.pole)
         s = ca.dot(u, pole)
-        k = -1.5 * self.parameter * self.j2 * self.radius**2 * near * near
-        return k * ((1 - 5 * s**2) * u + 2 * s * pole)
+        return self._oblate * size**4 * ((1 - 5 * s**2) * u + 2 * s * pole)
+
+    @property
+    def _oblate(self) -> float:
+        return -1.5 * self.parameter * self.j2 * self.radius**2
 
     def others(self, t: Any, r: Any) -> Any:
         """(3) and (4)"""
@@ -157,8 +119,8 @@ class OrbitGravity:
 
     def pull(self, t: Any, x: Any) -> Any:
         """The acceleration of a point at x, relative to the world's origin, as an expression."""
-        r, a = self.central(t, x)
-        return a + self.oblateness(r, *_inverse(r)) + self.others(t, r)
+        r, size, a = self.central(t, x)
+        return a + self.oblateness(r, size) + self.others(t, r)
 
     @cached_property
     def _point(self) -> ca.Function:
@@ -217,33 +179,23 @@ class OrbitGravity:
                 first = at.records[roots[k]].X_W.translation
                 common[roots[k]] = self.others(at.t, self.central(at.t, first, origin)[0])
             c = inertia.moment / m
-            arm = X.rotation @ c
-            r, a = self.central(at.t, X.translation + arm, origin)
-            near, size = _inverse(r)
-            f = m * (a + self.oblateness(r, near, size) + common[roots[k]])
-            f = X.rotation.T @ f
-            n = ca.cross(c, f)
+            R_T = ca.SX(X.rotation).T
+            r, size, a = self.central(at.t, X.translation + X.rotation @ c, origin)
+            f, n = R_T @ (m * (a + common[roots[k]])), ca.SX.zeros(3)
+            if self.gradient or self.j2:
+                u, pole = R_T @ (r * size), R_T @ ca.DM(self.axes.pole)
+                s = ca.dot(u, pole)
+                K = self._oblate * size**4
+                f = f + m * K * ((1 - 5 * s**2) * u + 2 * s * pole)
             if self.gradient:
                 skew = ca.skew(c)
                 J = inertia.inertia + m * (skew @ skew)
-                u = X.rotation.T @ (r * size)
-                Ju = J @ u
-                f_B = -1.5 * self.parameter * near * near * ((ca.trace(J) - 5 * ca.dot(u, Ju)) * u + 2 * Ju)
-                n_B = 3 * self.parameter * near * size * ca.cross(u, Ju) + ca.cross(c, f_B)
-                if self.j2:
-                    n_B = n_B + near * near * size * self._oblate_torque(X.rotation, u, J, Ju)
-                f, n = f + f_B, n + n_B
-            wrenches.append((k, Force(n, f)))
+                Ju, Jp = J @ u, J @ pole
+                f = f - 1.5 * self.parameter * size**4 * ((ca.trace(J) - 5 * ca.dot(u, Ju)) * u + 2 * Ju)
+                # a term a b' of the field's gradient turns the body by (a x J b + b x J a)/2; that of (2) is
+                # K/|r| ((1 - 5 s^2) E + (35 s^2 - 5) u u' - 10 s (p u' + u p') + 2 p p'), p the pole
+                K = K * size
+                own, mixed = 3 * self.parameter * size**3 + K * (35 * s**2 - 5), -10 * s * K
+                n = ca.cross(u, own * Ju + mixed * Jp) + ca.cross(pole, mixed * Ju + 2 * K * Jp)
+            wrenches.append((k, Force(n + ca.cross(c, f), f)))
         return ElementForces(efforts=at.body_efforts(wrenches))
-
-    def _oblate_torque(self, R: Any, u: Any, J: Any, Ju: Any) -> Any:
-        """|r|^5 times the torque of the gradient of (2), in body axes.
-
-        With p the pole, the gradient is K/|r|^5 ((1 - 5 s^2) E + (35 s^2 - 5) u u' - 10 s (p u' + u p') + 2 p p'); a term
-        a b' of it turns the body by (a x J b + b x J a)/2.
-        """
-        p = ca.SX(R).T @ ca.DM(self.axes.pole)
-        s, Jp = ca.dot(u, p), J @ p
-        K = -1.5 * self.parameter * self.j2 * self.radius**2
-        mixed = ca.cross(u, Jp) + ca.cross(p, Ju)
-        return K * ((35 * s**2 - 5) * ca.cross(u, Ju) - 10 * s * mixed + 2 * ca.cross(p, Jp))

@@ -24,6 +24,7 @@ from alembert.simulate.sensors import Measured
 from alembert.spacecraft.environment import Environment
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.magnetic import MagneticField
+from alembert.spacecraft.orbits import origin_at
 from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion
 
@@ -72,17 +73,27 @@ class SpacecraftSensor:
 
     def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
         """A sample with its error; `chance` is uniform."""
-        X = at.pose(self.frame)
-        value, seen = self.sample(at.t, ca.SX(X.rotation), X.translation, at.velocity(self.frame), error)
+        value, seen = self.sample(at, error)
         if self.dropout:
             seen = [*seen, chance >= self.dropout]
         for condition in seen:
             value = ca.if_else(condition, value, ca.SX.nan(self.entries))
         return value
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
-        """One sample, and what must hold for it to be there: R and x place the frame in the world, V is its velocity."""
+    def sample(self, at: Places, error: ca.SX) -> Sample:
+        """One sample, and what must hold for it to be there."""
         raise NotImplementedError
+
+    def axes(self, at: Places) -> ca.SX:
+        """R, of the frame in the world."""
+        return ca.SX(at.pose(self.frame).rotation)
+
+    def place(self, at: Places) -> ca.SX:
+        """Of the frame, from the Earth's centre."""
+        return origin_at(self.environment.world, at)[0] + at.pose(self.frame).translation
+
+    def sun(self, at: Places) -> ca.SX:
+        return at.once(("sun", self.environment), lambda: self.environment.sun(at.t))
 
     def sees(self, direction: ca.SX) -> list[ca.SX]:
         """Whether a direction in the frame's axes is in the field of view."""
@@ -90,8 +101,8 @@ class SpacecraftSensor:
             return []
         return [ca.dot(direction, ca.DM(self.boresight)) >= math.cos(self.field_of_view)]
 
-    def towards_sun(self, t: ca.SX, x: ca.SX) -> ca.SX:
-        return _unit(self.environment.sun(t) - self.environment.place(t, x))
+    def towards_sun(self, at: Places) -> ca.SX:
+        return _unit(self.sun(at) - self.place(at))
 
 
 def _unit(x: ca.SX) -> ca.SX:
@@ -116,19 +127,20 @@ class StarTracker(SpacecraftSensor):
     most_rate: float = math.inf
     entries = 4
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+    def sample(self, at: Places, error: ca.SX) -> Sample:
         seen = []
-        look = R @ ca.DM(self.boresight)
+        look = self.axes(at) @ ca.DM(self.boresight)
         if math.isfinite(self.most_rate):
-            seen.append(ca.dot(V[:3], V[:3]) <= self.most_rate**2)
+            w = at.own_velocity(self.frame)[:3]
+            seen.append(ca.dot(w, w) <= self.most_rate**2)
         if self.sun_exclusion:
-            seen.append(ca.dot(look, self.towards_sun(t, x)) <= math.cos(self.sun_exclusion))
+            seen.append(ca.dot(look, self.towards_sun(at)) <= math.cos(self.sun_exclusion))
         if self.earth_exclusion:
-            r = self.environment.place(t, x)
+            r = self.place(at)
             d = ca.sqrt(ca.dot(r, r))
             limb = ca.fmin(ca.asin(ca.fmin(1.0, EQUATOR / d)) + self.earth_exclusion, math.pi)
             seen.append(-ca.dot(look, r) / d <= ca.cos(limb))
-        found = quaternion.multiply(quaternion.from_matrix(R), quaternion.exp(error))
+        found = quaternion.multiply(at.attitude(self.frame), quaternion.exp(error))
         return ca.if_else(found[0] < 0, -found, found), seen
 
 
@@ -136,9 +148,9 @@ class StarTracker(SpacecraftSensor):
 class SunSensor(SpacecraftSensor):
     """The direction to the Sun in its frame's axes; nothing in the Earth's shadow or outside its field of view."""
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
-        direction = R.T @ self.towards_sun(t, x)
-        light = sunlit(self.environment.place(t, x), self.environment.sun(t)) >= 0.5
+    def sample(self, at: Places, error: ca.SX) -> Sample:
+        direction = self.axes(at).T @ self.towards_sun(at)
+        light = sunlit(self.place(at), self.sun(at)) >= 0.5
         return _turned(direction, error), [*self.sees(direction), light]
 
 
@@ -146,8 +158,8 @@ class SunSensor(SpacecraftSensor):
 class EarthSensor(SpacecraftSensor):
     """The direction to the centre of the Earth in its frame's axes."""
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
-        direction = -(R.T @ _unit(self.environment.place(t, x)))
+    def sample(self, at: Places, error: ca.SX) -> Sample:
+        direction = -(self.axes(at).T @ _unit(self.place(at)))
         return _turned(direction, error), self.sees(direction)
 
 
@@ -162,9 +174,9 @@ class Magnetometer(SpacecraftSensor):
         if self.magnetic is None:
             object.__setattr__(self, "magnetic", self.environment.magnetic_field())
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+    def sample(self, at: Places, error: ca.SX) -> Sample:
         assert self.magnetic is not None
-        return R.T @ self.magnetic.inertial(t, self.environment.place(t, x)) + error, []
+        return self.axes(at).T @ self.magnetic.inertial(at.t, self.place(at)) + error, []
 
 
 @dataclass(frozen=True)
@@ -176,9 +188,9 @@ class PositionFix(SpacecraftSensor):
     width = 6
     entries = 6
 
-    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
-        r0, v0, _ = self.environment.world.motion(t)
-        return ca.vertcat(r0 + x, v0 + V[3:]) + error, []
+    def sample(self, at: Places, error: ca.SX) -> Sample:
+        v0 = origin_at(self.environment.world, at)[1]
+        return ca.vertcat(self.place(at), v0 + at.velocity(self.frame)[3:]) + error, []
 
 
 def _deviation(density: Any, period: float) -> Any:

@@ -158,7 +158,9 @@ class SurfaceDrag(_OnSurfaces):
     def _forces(self, at: Places, frame: str, place: FramePlace) -> Iterator[tuple[Facet, ca.SX]]:
         axes, R = self.environment.axes, place.R
         spin = ca.DM(self.corotation * axes.rate * axes.pole)
-        rho = self.atmosphere.at(height_over_ellipsoid(ca.DM(axes.tilt) @ place.r))
+        rho = self.atmosphere.at(
+            height_over_ellipsoid(ca.dot(place.r, place.r), ca.dot(ca.DM(axes.pole), place.r))
+        )
         wind = place.v + R.T @ (place.v0 - ca.cross(spin, place.r))
         turning = place.w - R.T @ spin
         for facet in self._on(frame):

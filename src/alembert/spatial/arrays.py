@@ -81,6 +81,14 @@ def where(condition: Array, yes: Array, no: Array) -> Array:
     return np.where(condition, yes, no)
 
 
+def least(a: Array, b: Array) -> Array:
+    return ca.fmin(a, b) if is_symbolic(a, b) else np.minimum(a, b)
+
+
+def greatest(a: Array, b: Array) -> Array:
+    return ca.fmax(a, b) if is_symbolic(a, b) else np.maximum(a, b)
+
+
 def clip(x: Array, most: Array) -> Array:
     """Within -most to most."""
     if is_symbolic(x, most):

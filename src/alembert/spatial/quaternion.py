@@ -65,6 +65,13 @@ def to_matrix(q_wxyz: Array) -> Array:
     )
 
 
+def rotate(q_wxyz: Array, u: Array) -> Array:
+    """R u, R the rotation of any quaternion but zero."""
+    v = q_wxyz[1:4]
+    across = cross(v, u)
+    return u + 2 / dot(q_wxyz, q_wxyz) * (q_wxyz[0] * across + cross(v, across))
+
+
 def from_matrix(R: Array) -> Array:
     """The quaternion of `R` with w >= 0, by whichever component is the largest (stable at every angle)."""
     squares = [

@@ -1,7 +1,8 @@
 """The entire functions of x = t^2 that the exponential maps are made of.
 
 Below x = 1 the power series is summed, above it the closed form in t = sqrt x is taken; the branch not taken is
-evaluated at a harmless argument, so that values and derivatives of any order are right at zero.
+evaluated at x = 1, so that values and derivatives of any order are right at zero. (The arguments are the less and the
+greater of x and 1: CasADi carries choices into products with them, and makes one of each term of a series.)
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import factorial
 
-from alembert.spatial.arrays import Array, cos, sin, sqrt, where
+from alembert.spatial.arrays import Array, cos, greatest, least, sin, sqrt, where
 
 _TERMS = range(12)  # the first term left out is below 1/25! at x = 1
 
@@ -17,6 +18,7 @@ _COSINE = [(-1) ** k / factorial(2 * k) for k in _TERMS]
 _SINC = [(-1) ** k / factorial(2 * k + 1) for k in _TERMS]
 _VERSINE = [(-1) ** k / factorial(2 * k + 2) for k in _TERMS]
 _C3 = [(-1) ** k / factorial(2 * k + 3) for k in _TERMS]
+_C3_OF_HALF = [4**k * c for k, c in enumerate(_C3)]  # in x/4; the first term left out is below 1e-20
 _C4 = [(-1) ** k / factorial(2 * k + 4) for k in _TERMS]
 _C5 = [(-1) ** k * (k + 1) / factorial(2 * k + 5) for k in _TERMS]
 # Bernoulli numbers |B_2|, |B_4|, ...; the series converges as (x/4 pi^2)^k: 11 terms leave 1e-18 at x = 1
@@ -44,9 +46,7 @@ def horner(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _blend(x: Array, coefficients: Sequence[float], closed: Callable[[Array], Array]) -> Array:
-    small = x < 1.0
-    t = sqrt(where(small, 1.0, x))
-    return where(small, horner(where(small, x, 0.0), coefficients), closed(t))
+    return where(x < 1.0, horner(least(x, 1.0), coefficients), closed(sqrt(greatest(x, 1.0))))
 
 
 def cosine(x: Array) -> Array:
@@ -82,3 +82,15 @@ def c5(x: Array) -> Array:
 def cot(x: Array) -> Array:
     """(1 - (t/2) cot(t/2))/t^2"""
     return _blend(x, _COT, lambda t: (1 - t / 2 * cos(t / 2) / sin(t / 2)) / t**2)
+
+
+def half_turn(y: Array) -> tuple[Array, Array, Array]:
+    """cos(t/2), sin(t/2)/(t/2) and (t - sin t)/t^3 at once, of y = t^2/4: what a displacement is made of."""
+    small = y < 1.0
+    within, beyond = least(y, 1.0), greatest(y, 1.0)
+    h = sqrt(beyond)
+    c, s = cos(h), sin(h) / h
+    closed = (c, s, (1 - s * c) / (4 * beyond))
+    summed = (horner(within, x) for x in (_COSINE, _SINC, _C3_OF_HALF))
+    first, second, third = (where(small, a, b) for a, b in zip(summed, closed, strict=True))
+    return first, second, third
