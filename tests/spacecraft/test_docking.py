@@ -27,9 +27,12 @@ def pair():
 def flown(pair, latch, **options):
     model, q0, v0 = pair
     event, capture = sc.docking(model, "port", "probe", reach=0.1, joint=al.Spherical(), **options)
-    closing, _ = sc.latching(capture, latch)
-    sensors = [sc.port_range("ports", "port", "probe", period=0.5)]
-    task = sc.note_docking(reach=0.101, period=0.5)
+    closing, latched = sc.latching(capture, latch)
+    sensors = [
+        sc.port_range("ports", "port", "probe", period=0.5),
+        sc.docking_switch("captured", capture, latched, period=0.5),
+    ]
+    task = sc.note_docking(switch="captured", period=0.5)
     return al.simulate(
         model, q0, v0, duration=8.0, step=0.1, integrator="rk4", events=[event, closing], sensors=sensors,
         controller=sc.FlightSoftware([task]).controllers(), progress=False,
@@ -55,8 +58,8 @@ def test_capture_turns_in_the_port_until_latches_close(pair):
     # the point of the probe stays in the port: 0.1 m away
     np.testing.assert_allclose(run.measurements["ports"].values[-1], 0.1, atol=1e-6)
     assert run.measurements["docked"].values[:, 0].tolist() == [
-        float(t >= 2.0) for t in np.arange(0, 8.01, 0.5)
-    ]
+        float(t > 2.0) for t in np.arange(0, 8.01, 0.5)
+    ]  # the sample at 2 s is taken before the capture, which is 1e-11 s later or at the same instant
     assert latch.energy < 0
 
 
@@ -66,12 +69,38 @@ def test_latches_on_nothing_are_told(pair):
     refused = flown(pair, 5.0, speed=0.01)
     assert "refused: speed" in refused.events[0].quantities
     assert "refused: not captured" in refused.events[1].quantities
+    assert not refused.measurements["docked"].values.any()  # though it was within reach
+
+
+@pytest.mark.parametrize("options", [{"step": 0.1, "integrator": "rk4"}, {"integrator": "dop853"}])
+def test_ports_that_start_within_reach_are_captured_at_once(pair, options):
+    model, q0, v0 = pair
+    q0 = q0.copy()
+    q0[model.q_slice("chaser_flight").start] -= 0.15  # 0.05 m are left, of 0.1
+    event, _ = sc.docking(model, "port", "probe", reach=0.1)
+    run = al.simulate(model, q0, v0, duration=1.0, events=[event], progress=False, **options)
+    assert [(x.name, x.time < 1e-9) for x in run.events] == [(event.name, True)]
+    gap = [model.frame_pose(run.q, x).translation for x in ("port", "probe")]
+    # the capture is 1e-10 s after the start, at 0.05 m/s
+    np.testing.assert_allclose(np.linalg.norm(gap[1] - gap[0], axis=-1), 0.05, atol=1e-9)
+    switch = sc.docking_switch("captured", sc.Capture("port", "chaser"), period=0.5)
+    with pytest.raises(ArgumentError, match="sensor 'captured': no event holds 'chaser on port'"):
+        al.simulate(model, q0, v0, duration=1.0, step=0.1, events=[event], sensors=[switch], progress=False)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: sc.latching(sc.Capture("port", "probe"), 1.0), "expected a Capture with a joint="),
+        (lambda: sc.note_docking(period=1.0), "note_docking: switch and reach, expected one of them"),
+        (
+            lambda: sc.docking_switch("x", "port", period=1.0),
+            "held has 'port', expected a Capture or a Latch",
+        ),
+        (
+            lambda: al.simulate.Event(lambda t, q, v: t, "late", 0, at_start=True),
+            "Event: at_start needs a direction, 1 or -1",
+        ),
         (lambda: sc.note_docking(reach=0.0, period=1.0), "note_docking: reach is 0.0, expected a positive"),
         (
             lambda: sc.control([], inertia=np.eye(3), period=1.0, docked="docked"),

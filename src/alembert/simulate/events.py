@@ -286,7 +286,7 @@ class Event:
 
     `action` is "stop", "note" (only the log), a function of (t, q, v) that returns the state (q, v) to go on from, or
     None to go on unchanged, or what changes the topology: `Lock`, `Release`, `Attach`, `Dock`, or a list of them. The
-    instant is located to `tolerance` [s].
+    instant is located to `tolerance` [s]. With `at_start` it also happens where a run starts beyond zero, in its direction.
     """
 
     function: Callable[[float, Array, Array], float]
@@ -294,8 +294,13 @@ class Event:
     direction: int = 0
     action: Any = "stop"
     tolerance: float = 1e-10
+    at_start: bool = False
 
     def __post_init__(self) -> None:
+        if self.at_start and self.direction == 0:
+            raise ArgumentError(
+                "Event: at_start needs a direction, 1 or -1, that says which side is beyond zero"
+            )
         if not callable(self.function):
             raise ArgumentError(f"Event: function is {self.function!r}, expected a function of t, q and v")
         if self.direction not in (-1, 0, 1):

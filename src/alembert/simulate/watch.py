@@ -76,9 +76,15 @@ class Watch:
         """Whether events may return at once, so that a window must be looked at closely."""
         return bool(self._happened or self._closed)
 
-    def begin(self, t: float, q: Array, v: Array) -> None:
+    def begin(self, t: float, q: Array, v: Array, *, fresh: bool = False) -> None:
+        """From a state on; `fresh` where a run starts, and does not go on."""
         self._happened, self._closed, self._since = {}, {}, {}
         self.values = self._functions(t, q, v)
+        for k, event in enumerate(self.events):
+            if fresh and event.at_start and self.values[k] * event.direction >= 0:
+                self.values[k] = -event.direction * max(
+                    abs(self.values[k]), OPEN
+                )  # as if it came from before zero
         for k in self._contacts:
             if -TOUCHING <= self.values[k] <= 0:
                 self._open(k, self.values[k])

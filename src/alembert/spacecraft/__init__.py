@@ -24,6 +24,7 @@ from alembert.spacecraft.docking import Latch as Latch
 from alembert.spacecraft.docking import Separate as Separate
 from alembert.spacecraft.docking import docking as docking
 from alembert.spacecraft.docking import docking_port as docking_port
+from alembert.spacecraft.docking import docking_switch as docking_switch
 from alembert.spacecraft.docking import latching as latching
 from alembert.spacecraft.docking import port_range as port_range
 from alembert.spacecraft.environment import Environment as Environment

@@ -21,7 +21,7 @@ from alembert.joints import Fixed
 from alembert.model import Model, ModelBuilder, Placement
 from alembert.simulate.elements import Places
 from alembert.simulate.events import Attach, Change, Event, Release
-from alembert.simulate.sensors import Measured
+from alembert.simulate.sensors import HoldSwitch, Measured
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -137,7 +137,7 @@ def approach(model: Model, q: Array, v: Array, a: str, b: str) -> dict[str, floa
 
 def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: Any) -> tuple[Event, Capture]:
     """The event of a capture, and what it attaches (for `Latch` and `Separate`). `limits` and `joint` are those of
-    `Capture`."""
+    `Capture`. Ports that start within reach are captured at once, if their limits allow it."""
     if not reach > 0:
         raise ArgumentError(f"docking: reach is {reach!r}, expected a positive distance")
     for frame in (a, b):
@@ -148,7 +148,7 @@ def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: Any)
         gap = model.frame_pose(q, b).translation - model.frame_pose(q, a).translation
         return float(np.linalg.norm(gap)) - reach
 
-    return Event(distance, f"capture of {b}", -1, capture), capture
+    return Event(distance, f"capture of {b}", -1, capture, at_start=True), capture
 
 
 def latching(capture: Capture, time: float) -> tuple[Event, Latch]:
@@ -180,6 +180,14 @@ class PortRange:
     def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
         gap = at.pose(self.frame_b).translation - at.pose(self.frame_a).translation
         return ca.sqrt(ca.dot(gap, gap)) + error
+
+
+def docking_switch(name: str, *held: Attach, period: float, **options: Any) -> Measured:
+    """A sensor that is 1 while one of the given `Capture`s and `Latch`es holds, otherwise 0: a switch behind the port."""
+    for x in held:
+        if not isinstance(x, Attach):
+            raise ArgumentError(f"docking_switch {name!r}: held has {x!r}, expected a Capture or a Latch")
+    return Measured(HoldSwitch(name, tuple(x.name for x in held)), period, **options)
 
 
 def port_range(name: str, a: str, b: str, *, period: float, **options: Any) -> Measured:

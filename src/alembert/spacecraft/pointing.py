@@ -163,19 +163,31 @@ def _inertia(what: str, given: Any) -> np.ndarray:
     return J
 
 
-def note_docking(*, reach: float, period: float, distance: str = "ports", **options: Any) -> FlightTask:
-    """Note that ports are together: writes `docked`, 1 from the first sample of their distance within `reach` [m] on."""
-    if not (math.isfinite(reach) and reach > 0):
+def note_docking(
+    *,
+    period: float,
+    switch: str | None = None,
+    reach: float | None = None,
+    distance: str = "ports",
+    **options: Any,
+) -> FlightTask:
+    """Note that ports are together: writes `docked`, 1 while a `docking_switch` says so, or, without one, from the first
+    sample of their `distance` within `reach` [m] on: that is so too for a visitor that was refused, and bounces off."""
+    if (switch is None) == (reach is None):
+        raise ArgumentError("note_docking: switch and reach, expected one of them")
+    if reach is not None and not (math.isfinite(reach) and reach > 0):
         raise ArgumentError(f"note_docking: reach is {reach!r}, expected a positive distance")
 
     def function(t: Any, m: Any) -> dict[str, Any]:
+        if switch is not None:
+            return {"docked": m[switch] > 0.5}
         return {"docked": ca.fmax(m["docked"], m[distance] <= reach)}
 
     return FlightTask(
         "note_docking",
         SymbolicLaw(function),
         period,
-        (distance, "docked"),
+        (switch,) if switch is not None else (distance, "docked"),
         {"docked": np.zeros(1)},
         **{"priority": 4, **options},
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from alembert import spacecraft as craft
-from alembert.simulate import Run, ensemble, simulate
+from alembert.simulate import Attach, Run, ensemble, simulate
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origins
 from alembert.spatial import quaternion
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from alembert.study.tasks.mission import MissionTask
 
 Array = np.ndarray
-_NEAR = 1.05
-"""times its reach: ports that are so close are taken for docked by the software"""
+_SWITCH = "captured"
+"""the sensor that tells the software whether a visitor is held"""
 
 
 class MissionFlight:
@@ -63,10 +63,10 @@ class MissionFlight:
             ("surroundings", "magnetic_degree"),
             lambda: self.environment.magnetic_field(around.magnetic_degree),
         )
+        self.events = [] if task.visitor is None else docking_events(self.model, task.visitor)
         self.sensors = self._sensors(field)
         self.software, devices = self._software()
         self.hardware = craft.Hardware(self.model, devices, task.software.period, magnetic=field)
-        self.events = [] if task.visitor is None else docking_events(self.model, task.visitor)
         self.q0, self.v0 = self._start()
 
     def _software(self) -> tuple[craft.FlightSoftware, dict[str, Any]]:
@@ -80,7 +80,7 @@ class MissionFlight:
         ]  # fmt: skip
         retarget: dict[str, Any] = {}
         if visitor is not None:
-            tasks.append(craft.note_docking(reach=_NEAR * visitor.reach, period=s.period))
+            tasks.append(craft.note_docking(switch=_SWITCH, period=s.period))
             retarget = {"docked": "docked", "docked_inertia": self.vehicle.inertia(docked=visitor)}
         if s.law == "momentum":
             for what, wrong in (("a visitor", visitor is not None), ("a dipole", s.dipole is not None)):
@@ -130,6 +130,8 @@ class MissionFlight:
         found.append(craft.position_fix("fix", HUB, e, noise=spread, **common))
         if self.task.visitor is not None:
             found.append(craft.port_range("ports", PORT, PROBE, period=period))
+            held = [event.action for event in self.events if isinstance(event.action, Attach)]
+            found.append(craft.docking_switch(_SWITCH, *held, period=period))
         return found
 
     def _target(self, r: Array, v: Array) -> tuple[Array, Array]:
