@@ -20,6 +20,8 @@ INTEGRATORS = (*FIXED, *ADAPTIVE)
 MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
 ACCURATE, MOST_PARTS = 0.05, 10
 """|eigenvalue| times step at which a step of order 4 is right to 1e-8, and the most steps between two instants"""
+_PARTS_OF_A_BURN = 1000
+"""steps of a run in which masses fall, at least: an rk4 error of 1e-13 for what is as smooth as a burn"""
 STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
 
 
@@ -64,6 +66,8 @@ def choose(
         sampled = _between_samples(system, q, v, start, (duration, interval or duration))
         if sampled is not None:
             return sampled
+    if system.feedback.flows:
+        return _for_masses(system, q, v, start, duration, step, interval)
     return *_by_the_motion(system, q, v, start, duration, step), step
 
 
@@ -92,6 +96,32 @@ def _between_samples(
         "rk4",
         f"controllers are sampled, the fastest every {period:g} s: steps of {step:g} s from instant to instant, where error "
         f"control would begin anew at each of {lengths[0] / period:.0f} (give a step or an integrator for others)",
+        step,
+    )
+
+
+def _for_masses(
+    system: Simulation,
+    q: Array,
+    v: Array,
+    start: float,
+    duration: float,
+    step: float | None,
+    interval: float | None,
+) -> tuple[str, str, float]:
+    """Explicit fixed steps, in which alone masses fall: as given, or so short that they are right to 1e-8."""
+    if step is not None:
+        return "rk4", "a step is given, and masses fall (MassFlow) in explicit steps", step
+    fastest, _ = _eigenvalues(system, q, v, start)
+    turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
+    fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
+    span = interval or duration
+    wanted = min(duration / _PARTS_OF_A_BURN, ACCURATE / fastest if fastest else duration)
+    step = span / math.ceil(span / wanted * (1 - 1e-12))
+    return (
+        "rk4",
+        f"masses fall (MassFlow) in explicit steps: {step:g} s, by the fastest motion at the start and at most a "
+        f"{_PARTS_OF_A_BURN}th of the run (give a step for another)",
         step,
     )
 

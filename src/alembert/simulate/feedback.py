@@ -20,6 +20,7 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.controllers import Law, Sampled, efforts_of
 from alembert.simulate.dynamic_controllers import (
@@ -85,6 +86,16 @@ class Feedback:
         first = sum(one.size for one in self.dynamic)
         self.flows = tuple((first + k, flow) for k, flow in enumerate(flows))
         """masses that fall, each with the number of its state"""
+        posted = {name for law in sampled for name in law.posts}
+        for flow in flows:
+            if flow.controller.burnt is not None and flow.controller.burnt not in posted:
+                raise ArgumentError(
+                    unknown(
+                        f"simulate: MassFlow of {flow.controller.parameter!r}: no law posts",
+                        flow.controller.burnt,
+                        posted,
+                    )
+                )
         self.dynamic += flows
         self.sampled_systems = {
             place: one for place, one in zip(places, bound, strict=True) if place is not None

@@ -195,6 +195,8 @@ class FixedRun:
         if self.schedule is not None:
             self.schedule.update(n, stepper.time(n), q, v, system)
             held = held + self.schedule.command()
+            if system.pulses:
+                self._lighten(state, n)
         if self.held:
             t, q_middle, v_middle = stepper.middle(state)
             x = stepper.x(state).copy()
@@ -218,6 +220,16 @@ class FixedRun:
         if system.loads.tables.long and stepper.compiled:
             outside = outside + system.loads.tables.long_efforts(stepper.time(n) + stepper.h / 2)
         return np.ascontiguousarray(outside + held), np.broadcast_to(held, (*system.batch, system.model.nv))
+
+    def _lighten(self, state: Array, n: int) -> None:
+        """The masses that are left from this instant on, in the state and in its record."""
+        assert self.schedule is not None
+        stepper, keeper = self.stepper, self.keeper
+        left = self.system.pulsed(stepper.x(state), self.schedule.readings)
+        record = keeper.states[..., keeper.count - 1, :]
+        for one in (state, *([record] if stepper.number(record) == n else [])):
+            one[..., stepper.layout["x"]] = left
+        self.system.x = left
 
     def _advance(
         self, state: Array, n: int, first: int, limit: int, effort: Array, held: Array

@@ -66,6 +66,9 @@ class MassFlow:
 
     `throttle` is how far they are open, 0 to 1: a number, or a `casadi.Function` of t that gives one for all or one each.
     `through=False` leaves out what the flow from tank to nozzle does to a craft that turns, (1).
+
+    With `burnt`, the name of a message of a sampled law, the law pushes and this lets the mass fall by what the message says
+    was burnt since the start [kg], at the law's instants: pulses of flight software (`spacecraft.Hardware(tank=...)`).
     """
 
     nozzles: Sequence[Nozzle]
@@ -73,6 +76,7 @@ class MassFlow:
     throttle: Any = 1.0
     through: bool = True
     name: str = "propulsion"
+    burnt: str | None = None
 
     is_sampled = False
     state_units = ("kg",)
@@ -157,7 +161,7 @@ class BoundFlow:
                 )
         for nozzle in controller.nozzles:
             model.frame(nozzle.frame)
-        if controller.through:
+        if controller.through and controller.burnt is None:
             self._check_way()
         for owner, placement in (
             *((f"joint {j.name!r}", j.placement) for j in model.joints),
@@ -204,6 +208,10 @@ class BoundFlow:
     @cached_property
     def function(self) -> ca.Function:
         model, flow = self.model, self.controller
+        if flow.burnt is not None:
+            sizes = (1, model.nq, model.nv, 1, len(model.parameters), 0)
+            still = [ca.SX.zeros(model.nv), ca.SX.zeros(1)]
+            return ca.Function("mass_flow", [ca.SX.sym("x", n) for n in sizes], still)
         t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
         x, p = ca.SX.sym("x", 1), ca.SX.sym("parameters", len(model.parameters))
         at = Places(model, t, q, v, p)
@@ -251,8 +259,11 @@ class BoundFlow:
         """Refuse a tank that is empty before the end, and throttles that are not shares.
 
         The throttle is looked at at 2000 instants, and between two of them, again and again, where it is not a line: so the
-        place of a jump is known to rounding. Pulses that fall between two instants are not seen.
+        place of a jump is known to rounding. Pulses that fall between two instants are not seen. Laws that pulse see to
+        their tank by themselves.
         """
+        if self.controller.burnt is not None:
+            return
         t = ca.SX.sym("t")
         opened = ca.Function("opened", [t], [self.controller.opened(t)])
 

@@ -183,7 +183,12 @@ class Run(Showing):
             more, less = (
                 self.model.energy(self.q, self.v, parameters={**now, name: now[name] + x}) for x in (d, -d)
             )
-            total = total + by_simpson((more - less) / (2 * d) * flow.rates(self.time), self.time)
+            each = (more - less) / (2 * d)  # of a kilogram
+            if flow.controller.burnt is None:
+                total = total + by_simpson(each * flow.rates(self.time), self.time)
+            else:
+                steps = (each[..., 1:] + each[..., :-1]) / 2 * np.diff(now[name], axis=-1)
+                total = total + np.cumsum(np.insert(steps, 0, 0.0, axis=-1), axis=-1)
         return total
 
     @cached_property

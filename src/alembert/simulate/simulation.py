@@ -104,6 +104,19 @@ class Simulation:
         """Of what flows out, by the parameter, from states of controllers (..., states)."""
         return {flow.controller.parameter: x[..., k] for k, flow in self.feedback.flows}
 
+    def pulsed(self, x: Array, readings: Mapping[str, Array]) -> Array:
+        """States of controllers with the masses that are left after what laws have told to be burnt."""
+        found = x.copy()
+        for k, flow in self.feedback.flows:
+            if flow.controller.burnt is not None:
+                found[..., k] = self.start_states()[..., k] - readings[flow.controller.burnt][..., 0]
+        return found
+
+    @property
+    def pulses(self) -> bool:
+        """Whether masses fall by what laws tell."""
+        return any(flow.controller.burnt is not None for _, flow in self.feedback.flows)
+
     def start_states(self) -> Array:
         """Of controllers; masses have the values of their parameters."""
         x = self.feedback.start(self.batch)
@@ -253,6 +266,7 @@ class Simulation:
             elements=self.loads.elements,
             instants=instants,
             flows=tuple((k, flow.index) for k, flow in self.feedback.flows),
+            burnt=tuple((k, flow.index, flow.controller.burnt) for k, flow in self.feedback.flows if flow.controller.burnt),
             reading=self.loads.reading,
         )
 

@@ -124,7 +124,8 @@ class Stepper:
         kernel = self._starter if self.past else self._kernel
         self._run(kernel, before, self.time(n), 0.0, effort, wrench, 1, 1, out)
         found = state.copy()
-        found[..., self.layout["flight"]] = out[..., 0, self.layout["flight"]]
+        for part in ("flight", "x") if self.system.pulses else ("flight",):
+            found[..., self.layout[part]] = out[..., 0, self.layout[part]]
         return found
 
     def motion(self, states: Array) -> Array:

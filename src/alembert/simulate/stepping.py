@@ -167,6 +167,8 @@ class StepModel:
     reading: ReactionLoads | None = None
     flows: tuple[tuple[int, int], ...] = ()
     """states of controllers that are parameters of the model, with their numbers there: masses that fall"""
+    burnt: tuple[tuple[int, int, str], ...] = ()
+    """of these, those of which a message of a law says how much is gone, with its name"""
 
     def at_present(self, parameters: Any, x: Any) -> Any:
         """Parameters with the masses as they are; on `SX`."""
@@ -205,6 +207,7 @@ class StepModel:
     @cached_property
     def key(self) -> str:
         texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
+        texts.append(str(self.burnt or ""))
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
         texts += [x.key if x is not None else "" for x in (self.elements, self.instants, self.reading)]
@@ -476,6 +479,12 @@ class Tracer:
             self.body += plant.instants.steps(
                 "next", *places, parameters="parameters_end" if plant.flows else "parameters"
             )
+            for k, place, message in plant.burnt:
+                full, gone = ca.SX.sym("parameters", len(plant.model.parameters)), ca.SX.sym("burnt")
+                left = ca.Function("left", [full, gone], [full[place] - gone])
+                self.sources[f"left{k}"] = FunctionSource(left)
+                told = plant.instants.at(f"reading:{message}", "next", layout["flight"].start)
+                self.body.append(Call(f"left{k}", ("parameters", told), (Offset("next", layout["x"].start + k),)))
 
 
 def _depends(expression: ca.SX, x: ca.SX) -> bool:

@@ -22,9 +22,10 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.joints import Free
 from alembert.model import WORLD, Model
+from alembert.simulate.events import Event
 from alembert.simulate.gravity import EARTH
 from alembert.spacecraft import ephemeris
-from alembert.spacecraft.atmosphere import Atmosphere, cira72
+from alembert.spacecraft.atmosphere import Atmosphere, cira72, height_over_ellipsoid
 from alembert.spacecraft.epochs import Epoch
 from alembert.spacecraft.frames import EQUATOR, EarthAxes, geodetic, lvlh
 from alembert.spacecraft.gravity import OrbitGravity
@@ -35,6 +36,8 @@ from alembert.spacecraft.surfaces import SUNLIGHT, Facet, SolarPressure, Surface
 from alembert.spatial import quaternion
 
 Array = np.ndarray
+ENTRY = 100e3
+"""the height at which entry begins [m]"""
 EARLIEST, LATEST = 1900.0, 2100.0
 """years for which the series of Sun and Moon are let in"""
 
@@ -187,6 +190,24 @@ class Environment:
         r, _ = self.inertial(run, frame)
         turned = np.stack([self.axes.fixed(float(t)) @ x for t, x in zip(run.time, r, strict=True)])
         return geodetic(turned)
+
+    def entry(self, model: Model, frame: str | None = None, *, height: float = ENTRY) -> Event:
+        """The event that ends a run when a frame (by default the first body) comes below a height [m] over the ellipsoid.
+
+        Below 100 km the tables of the atmosphere do not reach, and the air grows so dense that no step of a flight in
+        orbit is short enough.
+        """
+        if not (np.isfinite(height) and height >= 0):
+            raise ArgumentError(f"entry: height is {height!r}, expected zero or more metres")
+        frame = frame or model.bodies[0].name
+        model.frame(frame)
+
+        def above(t: float, q: Array, v: Array) -> float:
+            r = model.frame_pose(q, frame).translation + origin(self.world, t)[0]
+            north = float(self.axes.pole @ r)
+            return float(height_over_ellipsoid(float(r @ r), north)) - height
+
+        return Event(above, f"entry below {height / 1e3:g} km, where the flight ends", -1, at_start=True)
 
     def start(
         self,

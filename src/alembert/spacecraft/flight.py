@@ -32,8 +32,10 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.model.printing import unknown
 from alembert.simulate.controllers import Sampled, SymbolicLaw
 from alembert.simulate.elements import Places
+from alembert.simulate.mass_flow import MassFlow
 from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ReactionWheel, Thruster
 from alembert.spacecraft.magnetic import MagneticField
 from alembert.spatial.arrays import clip
@@ -113,6 +115,11 @@ class Hardware:
     field `magnetic`], thrusters fire as `pulses` say. It writes the messages `propellant` [kg used] and `saturated`
     (1 where a
     device could not do what it was asked).
+
+    With a `tank`, a parameter of the model that is a mass of propellant [kg], pulses make the model lighter: within a
+    period its mass is the mean of those before and after the pulses, which is right to second order in what a period
+    burns. Nothing leaves an empty tank. What the flow from the tank does to a craft that turns is left out (`MassFlow`
+    has it).
     """
 
     model: Model
@@ -121,6 +128,7 @@ class Hardware:
     magnetic: MagneticField | None = None
     servo: float = 0.0
     """time constant of gimbals [s]; three periods by default"""
+    tank: str | None = None
 
     def __post_init__(self) -> None:
         known = (ReactionWheel, ControlMomentGyro, MagneticTorquer, Thruster)
@@ -134,6 +142,12 @@ class Hardware:
                     raise ArgumentError(
                         f"Hardware: the torquer {device.name!r} needs a field; give magnetic=environment.magnetic_field()"
                     )
+        if self.tank is not None and not self.thrusters:
+            raise ArgumentError(f"Hardware: tank is {self.tank!r}, and no thruster burns it")
+        if self.tank is not None and self.tank not in self.model.parameter_values:
+            raise ArgumentError(
+                unknown("Hardware: tank: the model has no parameter", self.tank, self.model.parameter_values)
+            )
         if not (math.isfinite(self.period) and self.period > 0):
             raise ArgumentError(f"Hardware: period is {self.period!r}, expected a positive time in seconds")
 
@@ -149,12 +163,25 @@ class Hardware:
             for x in group
         )
 
+    @property
+    def thrusters(self) -> list[Thruster]:
+        return [x for group in self.devices.values() for x in group if isinstance(x, Thruster)]
+
     def sampled(self) -> Sampled:
         """For `simulate`."""
-        writes = {"propellant": np.zeros(1), "saturated": np.zeros(1)}
+        writes = {name: np.zeros(1) for name in ("propellant", "saturated")}
         reads = (*self.devices, "propellant")
+        if self.tank is not None:
+            writes[_BURNT] = np.zeros(1)
+            reads = (*reads, _BURNT)
         law = SymbolicLaw(self.act, self.check)
         return Sampled(law, self.period, reads=reads, posts=writes, state=True)
+
+    def controllers(self) -> list[Any]:
+        """For `simulate`: what acts, and the mass that falls where there is a tank."""
+        if self.tank is None:
+            return [self.sampled()]
+        return [self.sampled(), MassFlow(self.thrusters, self.tank, burnt=_BURNT)]
 
     def _commands(self, messages: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
         """Devices, and what of the messages is for each."""
@@ -189,7 +216,8 @@ class Hardware:
         model = at.model
         tau, wrenches = ca.SX.zeros(model.nv), []
         held: dict[str, Any] = {}
-        burnt, saturated = messages["propellant"], ca.SX(0)
+        before, burnt, saturated = messages["propellant"], ca.SX(0), ca.SX(0)
+        supply = self._supply(t, messages, at)
         for device, u in self._commands(messages):
             if isinstance(device, ReactionWheel):
                 k = model.v_slice(device.name).start
@@ -214,7 +242,7 @@ class Hardware:
                 torque = ca.cross(ca.SX(X.rotation) @ m, B)
                 wrenches.append((device.frame, ca.vertcat(torque, ca.SX.zeros(3))))
             else:
-                share = open_share(device, u, t, self.period)
+                share = supply * open_share(device, u, t, self.period)
                 R, F = ca.SX(at.pose(device.frame).rotation), share * ca.DM(device.wrench)
                 wrenches.append((device.frame, ca.vertcat(R @ F[:3], R @ F[3:])))
                 burnt = burnt + share * self.period * device.flow
@@ -225,7 +253,20 @@ class Hardware:
         good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= _HUGE)
         count = sum(self.width(group) for group in self.devices.values())
         tau = ca.if_else(good == count, tau, ca.SX.nan(model.nv))
-        return {"efforts": tau, "propellant": burnt, "saturated": saturated}
+        found = {"efforts": tau, "propellant": before + burnt, "saturated": ca.fmax(saturated, supply < 1)}
+        return found if self.tank is None else {**found, _BURNT: before + burnt / 2}
+
+    def _supply(self, t: Any, messages: Mapping[str, Any], at: Places) -> ca.SX:
+        """The part of what thrusters would burn in this period that there is."""
+        if self.tank is None:
+            return ca.SX(1)
+        place = [name for name, _ in at.model.parameters].index(self.tank)
+        left = at.parameters[place] + messages[_BURNT] - messages["propellant"]
+        wanted = ca.SX(0)
+        for device, u in self._commands(messages):
+            if isinstance(device, Thruster):
+                wanted = wanted + open_share(device, u, t, self.period) * self.period * device.flow
+        return ca.if_else(wanted > left, ca.fmax(left, 0.0) / ca.fmax(wanted, 1e-300), 1.0)
 
     def _wheel(self, wheel: ReactionWheel, u: Any, speed: Any) -> Any:
         """What the motor gives; beyond the wheel's speed nothing that is a number."""
@@ -258,6 +299,8 @@ class Hardware:
         return tau
 
 
+_BURNT = "burnt"
+"""the message with the mass that is gone [kg], the mean over the period"""
 _BEYOND = 1.05
 """times its speed: so fast a wheel does not turn"""
 _HUGE = 1e300
@@ -323,9 +366,10 @@ class FlightSoftware:
         """As they run at one instant."""
         return tuple(sorted(self.tasks, key=lambda task: -task.priority))
 
-    def controllers(self, hardware: Hardware | None = None, sensors: Sequence[Any] = ()) -> list[Sampled]:
+    def controllers(self, hardware: Hardware | None = None, sensors: Sequence[Any] = ()) -> list[Any]:
         """For `simulate`; `sensors` (as given there) let names of messages be checked at once."""
-        written = {name for task in self.tasks for name in task.writes} | {"propellant", "saturated"}
+        written = {name for task in self.tasks for name in task.writes}
+        written |= {"propellant", "saturated", _BURNT}
         if sensors:
             known = written | {x.name for x in sensors}
             for task in self.tasks:
@@ -341,7 +385,7 @@ class FlightSoftware:
                     raise ArgumentError(
                         f"FlightSoftware: no task writes {name!r}, which commands {group[0].name!r}"
                     )
-        found = [
+        found: list[Any] = [
             Sampled(
                 x.function if x.is_symbolic else x,
                 x.period,
@@ -352,7 +396,7 @@ class FlightSoftware:
             )
             for x in self.ordered
         ]
-        return found if hardware is None else [*found, hardware.sampled()]
+        return found if hardware is None else [*found, *hardware.controllers()]
 
     def latency(self, *chain: str) -> tuple[float, float]:
         """Shortest and longest age [s] of what the first task of a chain read, when the last task's message arrives.

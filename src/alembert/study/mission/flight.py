@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from alembert import spacecraft as craft
 from alembert.simulate import Attach, Run, ensemble, simulate
+from alembert.spacecraft.environment import ENTRY
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origins
 from alembert.spatial import quaternion
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from alembert.study.tasks.mission import MissionTask
 
 Array = np.ndarray
+_LOW = 350e3
+"""height of the perigee [m] up to which a flight with drag may end by entry; to watch for it takes steps out of machine code"""
 _SWITCH = "captured"
 """the sensor that tells the software whether a visitor is held"""
 
@@ -54,6 +57,13 @@ class MissionFlight:
             ),
         )
         self.others: dict[str, Any] = {}
+        low = around.drag and self.orbit.perigee - EQUATOR < _LOW
+        if low and self.orbit.perigee - EQUATOR <= ENTRY:
+            raise OptionError(
+                ("orbit",),
+                f"has its perigee at {(self.orbit.perigee - EQUATOR) / 1e3:.4g} km, expected more than "
+                f"{ENTRY / 1e3:g} km: below, the atmosphere ends a flight at once (surroundings.drag = false leaves it out)",
+            )
         if around.drag:
             self.others["drag"] = self.environment.drag(self.vehicle.surfaces)
         if around.light:
@@ -64,6 +74,8 @@ class MissionFlight:
             lambda: self.environment.magnetic_field(around.magnetic_degree),
         )
         self.events = [] if task.visitor is None else docking_events(self.model, task.visitor)
+        if low:
+            self.events.append(self.environment.entry(self.model, HUB))
         self.sensors = self._sensors(field)
         self.software, devices = self._software()
         self.hardware = craft.Hardware(self.model, devices, task.software.period, magnetic=field)
@@ -214,7 +226,7 @@ class MissionFlight:
             seed=given.seed,
             backend="batch",
             progress=setting.progress,
-            **self.options,
+            **{**self.options, "events": ()},
         )
         return self._off(self.task.time, found.q[:, -1], found.v[:, -1]).tolist()
 
