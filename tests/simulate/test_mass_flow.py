@@ -246,7 +246,9 @@ def pulsed(model, *, symbolic=True, open_for=0.25, **options):
 def test_pulses_of_flight_software_make_the_craft_lighter(rocket):
     run = pulsed(rocket)
     used = jet().flow * DURATION / 2
-    assert run.measurements["propellant"].values[-2, 0] == pytest.approx(used)  # after it comes one more pulse
+    assert run.measurements["propellant"].values[-2, 0] == pytest.approx(
+        used
+    )  # after it comes one more pulse
     # 1/M at the middle of each period: (0.034/150)^2/12 off, 5e-9
     np.testing.assert_allclose(run.v[-1, 5], C * np.log(160.0 / (160.0 - used)), rtol=1e-8)
     masses = run.controller_states[:, 0]
@@ -255,7 +257,9 @@ def test_pulses_of_flight_software_make_the_craft_lighter(rocket):
     assert run.report.energy_error < 1.2e-4
     event = al.simulate.Event(lambda t, q, v: t - 20.0, "note", 1, "note")
     for other in (pulsed(rocket, symbolic=False), pulsed(rocket, events=[event])):
-        np.testing.assert_allclose(other.v, run.v, rtol=0, atol=1e-11)  # between instants, not in machine code
+        np.testing.assert_allclose(
+            other.v, run.v, rtol=0, atol=1e-11
+        )  # between instants, not in machine code
         np.testing.assert_allclose(other.controller_states[:-1], run.controller_states[:-1], rtol=1e-13)
 
 

@@ -53,10 +53,23 @@ def test_the_example_flies(flown):
     assert (folder / "records.csv").exists()
 
 
+def test_a_flight_that_enters_the_atmosphere_ends_there(tmp_path):
+    text, _, _ = EXAMPLE.read_text(encoding="utf-8").partition("[task.dispersions]")
+    (tmp_path / "low.toml").write_text(text, encoding="utf-8")
+    changes = (*SHORT[1:3], "task.orbit.altitude=101e3", "task.time=1500.0")
+    study = load_study(tmp_path / "low.toml", changes=changes, folder=tmp_path)
+    data = run_study(study, progress=False).outcome.data
+    (time, name), records = data["events"][0], data["records"]
+    assert name == "entry below 100 km, where the flight ends"
+    assert 10 < time < 1500
+    assert records == pytest.approx(time / 0.1, abs=2)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("task.orbit.altitude=-300e3", "below the ground"),
+        ("task.orbit.altitude=90e3", "has its perigee at 90 km, expected more than 100 km"),
         ('task.epoch="1950-01-01"', "outside the table of leap seconds"),
         ("task.wheels.wheel_x.inertia=-1.0", "wheel_x"),
         ("task.wheels.wheel_y.start=900.0", "beyond the wheel's speed of 600"),

@@ -266,7 +266,11 @@ class Simulation:
             elements=self.loads.elements,
             instants=instants,
             flows=tuple((k, flow.index) for k, flow in self.feedback.flows),
-            burnt=tuple((k, flow.index, flow.controller.burnt) for k, flow in self.feedback.flows if flow.controller.burnt),
+            burnt=tuple(
+                (k, flow.index, flow.controller.burnt)
+                for k, flow in self.feedback.flows
+                if flow.controller.burnt
+            ),
             reading=self.loads.reading,
         )
 

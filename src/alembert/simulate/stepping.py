@@ -484,7 +484,9 @@ class Tracer:
                 left = ca.Function("left", [full, gone], [full[place] - gone])
                 self.sources[f"left{k}"] = FunctionSource(left)
                 told = plant.instants.at(f"reading:{message}", "next", layout["flight"].start)
-                self.body.append(Call(f"left{k}", ("parameters", told), (Offset("next", layout["x"].start + k),)))
+                self.body.append(
+                    Call(f"left{k}", ("parameters", told), (Offset("next", layout["x"].start + k),))
+                )
 
 
 def _depends(expression: ca.SX, x: ca.SX) -> bool:

@@ -45,7 +45,8 @@ _NEWTON = 12
 class Orbit:
     """Osculating elements in inertial axes: lengths in metres, angles in radians, `anomaly` the true one.
 
-    `epoch` says when; without one the orbit holds at t = 0 of a run.
+    `epoch` says when; without one the orbit holds at t = 0 of a run. One that meets the ground is refused unless it is
+    said to be `suborbital`.
     """
 
     semi_axis: float
@@ -56,6 +57,7 @@ class Orbit:
     anomaly: float = 0.0
     epoch: Epoch | None = None
     parameter: float = EARTH
+    suborbital: bool = False
 
     def __post_init__(self) -> None:
         for name in ("semi_axis", "eccentricity", "inclination", "node", "argument", "anomaly", "parameter"):
@@ -65,7 +67,7 @@ class Orbit:
             raise ArgumentError(f"Orbit: eccentricity is {self.eccentricity:g}, expected an ellipse, 0 to 1")
         if not (self.semi_axis > 0 and self.parameter > 0):
             raise ArgumentError(f"Orbit: semi_axis is {self.semi_axis:g} m, expected a positive length")
-        if self.parameter == EARTH and self.perigee < EQUATOR:
+        if self.parameter == EARTH and self.perigee < EQUATOR and not self.suborbital:
             raise ArgumentError(
                 f"Orbit: the perigee is {(EQUATOR - self.perigee) / 1e3:.3g} km below the ground (semi_axis "
                 f"{self.semi_axis / 1e3:.6g} km, eccentricity {self.eccentricity:g}); lengths are in metres, from the "
@@ -78,7 +80,9 @@ class Orbit:
         return cls(EQUATOR + altitude, 0.0, math.radians(inclination_deg), **elements)
 
     @classmethod
-    def of_state(cls, r: Any, v: Any, *, epoch: Epoch | None = None, parameter: float = EARTH) -> Orbit:
+    def of_state(
+        cls, r: Any, v: Any, *, epoch: Epoch | None = None, parameter: float = EARTH, suborbital: bool = False
+    ) -> Orbit:
         """From a position and a velocity, inertial axes."""
         r, v = (np.asarray(x, dtype=float) for x in (r, v))
         if r.shape != (3,) or v.shape != (3,) or not (np.isfinite(r).all() and np.isfinite(v).all()):
@@ -105,8 +109,9 @@ class Orbit:
         inclination = math.atan2(math.hypot(w[0], w[1]), w[2])
         turn = 2 * math.pi
         return cls(
-            a, e, inclination, node % turn, argument % turn, (along - argument) % turn, epoch, parameter
-        )
+            a, e, inclination, node % turn, argument % turn, (along - argument) % turn, epoch, parameter,
+            suborbital,
+        )  # fmt: skip
 
     @classmethod
     def of_tle(cls, line1: str, line2: str, *, epoch: Epoch | None = None) -> Orbit:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _LOW = 350e3
-"""height of the perigee [m] up to which a flight with drag may end by entry; to watch for it takes steps out of machine code"""
+"""height of the perigee [m] up to which a flight with drag may end by entry; watching for it asks the tasks in Python"""
 _SWITCH = "captured"
 """the sensor that tells the software whether a visitor is held"""
 
@@ -208,10 +208,12 @@ class MissionFlight:
     def simulate(self, setting: Setting) -> Run:
         return simulate(self.model, self.q0, self.v0, progress=setting.progress, **self.options)
 
-    def members(self, setting: Setting) -> list[float]:
-        """The pointing error at the end of each of the dispersions."""
+    def members(self, setting: Setting, end: float) -> list[float]:
+        """The pointing error of each of the dispersions when the flight ended; NaN where one had ended before."""
         given = self.task.dispersions
-        if given is None:
+        period = self.task.software.period
+        duration = self.task.time if end >= self.task.time - period / 2 else math.floor(end / period) * period
+        if given is None or duration <= 0:
             return []
         angle, rate = math.radians(given.attitude_deg), math.radians(given.rate_deg)
 
@@ -226,9 +228,9 @@ class MissionFlight:
             seed=given.seed,
             backend="batch",
             progress=setting.progress,
-            **{**self.options, "events": ()},
+            **{**self.options, "events": (), "duration": duration},
         )
-        return self._off(self.task.time, found.q[:, -1], found.v[:, -1]).tolist()
+        return self._off(duration, found.q[:, -1], found.v[:, -1]).tolist()
 
     # --- what was flown ---------------------------------------------------------------------------------------------
 
@@ -261,7 +263,7 @@ class MissionFlight:
 
     def orbit_at(self, run: Run, k: int) -> craft.Orbit:
         r, v = self.environment.inertial(run, HUB)
-        return craft.Orbit.of_state(r[k], v[k])
+        return craft.Orbit.of_state(r[k], v[k], suborbital=True)
 
 
 def _orbit_of(entry: OrbitEntry, epoch: craft.Epoch) -> craft.Orbit:

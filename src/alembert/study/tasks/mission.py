@@ -114,7 +114,7 @@ class MissionTask(Task):
         balance = momentum_balance(run, flight.forces)
         error = flight.pointing(run)
         page = MissionPage(flight, run, balance, error)
-        members = flight.members(setting)
+        members = flight.members(setting, float(run.time[-1]))
         orbits = [flight.orbit_at(run, k) for k in (0, -1)]
         late = error[len(error) // 2 :]
         data = {
