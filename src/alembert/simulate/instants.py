@@ -98,19 +98,6 @@ class Instants:
         """steps of which all instants are multiples"""
         self.drawn = sum(sum(x.drawn) for x in self.instruments)
 
-    @classmethod
-    def of(cls, system: Simulation, schedule: Schedule) -> Instants | None:
-        """None where something of it is a Python function."""
-        symbolic = all(
-            k in system.bound_laws or k in system.feedback.sampled_systems or isinstance(law.law, ca.Function)
-            for k, law in enumerate(schedule.controllers)
-        )
-        if not (symbolic and all(x.is_symbolic for x in schedule.instruments)):
-            return None
-        if system.drives is not None or not schedule.rates:
-            return None
-        return cls(system, schedule)
-
     # --- laws -------------------------------------------------------------------------------------------------------
 
     def _asked(self, k: int, rate: Rate) -> InstantLaw:
@@ -455,14 +442,32 @@ class Instants:
                 given.law.check(t, {name: readings[name] for name in given.reads}, q, v)
 
 
+def asked_in_python(system: Simulation, events: Sequence[Any]) -> str | None:
+    """Why sensors and laws are asked in Python between explicit fixed steps; None: they are not."""
+    if not system.bound_laws:
+        return "no law is a SymbolicLaw"
+    if events:
+        return f"there is an event ({events[0].name!r})"
+    if system.constrained:
+        return "the model has loops, couplings or equations"
+    if system.drives is not None:
+        return "there are drives"
+    if system.python or system.loads.wrench_laws:
+        return "something that acts is a Python function"
+    for k, law in enumerate(system.sampled):
+        known = k in system.bound_laws or k in system.feedback.sampled_systems
+        if not (known or isinstance(law.law, ca.Function)):
+            return f"the law {getattr(law.law, 'name', None) or law.law!r} is a Python function"
+    for instrument in system.instruments:
+        if not instrument.is_symbolic:
+            return f"the sensor {instrument.name!r} is no expression of the state"
+    return None
+
+
 def compiled_instants(
     system: Simulation, schedule: Schedule | None, events: Sequence[Any]
 ) -> Instants | None:
-    """Where a run with fixed steps goes from instant to instant in machine code: with a law in `SymbolicLaw(...)`, and
-    nothing in Python.
-    """
-    if schedule is None or not system.bound_laws or events:
+    """Where a run with explicit fixed steps goes from instant to instant in machine code."""
+    if schedule is None or asked_in_python(system, events) is not None:
         return None
-    if system.constrained or system.python or system.loads.wrench_laws:
-        return None
-    return Instants.of(system, schedule)
+    return Instants(system, schedule)

@@ -20,6 +20,7 @@ from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Restart, run_adaptive
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.inputs import Inputs, Settings
+from alembert.simulate.instants import asked_in_python
 from alembert.simulate.report import warn_of_energy, warn_of_stiffening
 from alembert.simulate.result import Run
 from alembert.simulate.simulation import Simulation
@@ -136,6 +137,13 @@ def simulate(
     chosen, reason = integrator, "as asked"
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
+    if system.bound_laws:
+        steps = f"the integrator is {chosen!r}" if chosen in (*ADAPTIVE, *IMPLICIT) else None
+        why = steps or asked_in_python(system, system.watched_events)
+        if why is not None:
+            reason = (
+                f"{reason}; sensors and laws are asked in Python between steps, not in machine code: {why}"
+            )
     if system.switches and chosen in IMPLICIT:
         raise UnsupportedError(
             f"simulate: integrator {chosen!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"

@@ -339,13 +339,13 @@ class Instrument:
 
     def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
         """A sample as an expression: the same as `measure` gives."""
-        sensor = self.sensor
-        if not isinstance(sensor, Sensor):
-            assert isinstance(sensor, SymbolicObserver)
-            y = sensor.expression(at, error, chance)
-        else:
-            y = self._of_model(sensor, at, error)
-        return to_multiples(y, self.given.quantum)
+        return to_multiples(self._unrounded(at, error, chance), self.given.quantum)
+
+    def _unrounded(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
+        if isinstance(self.sensor, Sensor):
+            return self._of_model(self.sensor, at, error)
+        assert isinstance(self.sensor, SymbolicObserver)
+        return self.sensor.expression(at, error, chance)
 
     def _of_model(self, sensor: Sensor, at: Places, error: ca.SX) -> ca.SX:
         model, target = at.model, sensor.target
@@ -371,65 +371,43 @@ class Instrument:
         t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
         p, error = ca.SX.sym("parameters", len(model.parameters)), ca.SX.sym("error", self.width)
         chance = ca.SX.sym("chance")
-        y = self.expression(Places(model, t, q, v, p), error, chance)
+        y = self._unrounded(Places(model, t, q, v, p), error, chance)
         return ca.Function("sample", [t, q, v, p, error, chance], [ca.densify(y)])
 
     def measure(
         self, system: Simulation, t: float, q: Array, v: Array, effort: Array, error: Array, chance: Array
     ) -> Array:
         """y with its error."""
-        if isinstance(self.sensor, SymbolicObserver):
-            p = system.own.compute.parameter_array("simulate", system.own_parameters)
-            batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], chance.shape)
-            return columns(self._function, t, [q, v, p, error, chance[..., None]], batch)[0]
-        if isinstance(self.sensor, HoldSwitch):
-            return to_multiples(self.sensor.seen(system) + error, self.given.quantum)
-        if not isinstance(self.sensor, Sensor):
-            y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
-            return to_multiples(y, self.given.quantum)
-        y = self.truth(system, t, q, v, effort)
-        kind = self.sensor.kind
-        if kind == "joint_position":
-            joint = system.own.joint(self.sensor.target).type
-            if joint.is_vector_space:
-                y = y + error
-            else:
-                full = np.zeros((*np.broadcast_shapes(q.shape[:-1], error.shape[:-1]), system.own.nv))
-                full[..., system.own.v_slice(self.sensor.target)] = error
-                y = system.own.integrate(q, full)[..., system.own.q_slice(self.sensor.target)]
-        elif kind == "frame":
-            batch = np.broadcast_shapes(y.shape[:-1], error.shape[:-1])
-            turns = np.broadcast_to(error[..., :3], (*batch, 3)).reshape(-1, 3)
-            places = np.broadcast_to(y[..., 3:], (*batch, 4)).reshape(-1, 4)
-            turned = np.array(
-                [quaternion.multiply(x, quaternion.exp(w)) for x, w in zip(places, turns, strict=True)]
-            )
-            y = np.concatenate([y[..., :3] + error[..., 3:], turned.reshape(*batch, 4)], axis=-1)
+        if self.is_symbolic:
+            y = self._numbers(system, t, q, v, error, chance)
+        elif isinstance(self.sensor, Sensor):
+            y = self._specific_force(system, t, q, v, effort) + error
+        elif isinstance(self.sensor, HoldSwitch):
+            y = self.sensor.seen(system) + error
         else:
-            y = y + error
+            assert isinstance(self.sensor, Observer)
+            y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
         return to_multiples(y, self.given.quantum)
 
     def truth(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
+        """y of a sensor of the model."""
+        if self.is_symbolic:
+            return self._numbers(system, t, q, v, np.zeros(self.width), np.ones(()))
+        return self._specific_force(system, t, q, v, effort)
+
+    def _numbers(
+        self, system: Simulation, t: float, q: Array, v: Array, error: Array, chance: Array
+    ) -> Array:
+        p = system.own.compute.parameter_array("simulate", system.own_parameters)
+        batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], chance.shape)
+        return columns(self._function, t, [q, v, p, error, chance[..., None]], batch)[0]
+
+    def _specific_force(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
+        """What an accelerometer feels, which depends on all that acts."""
         assert isinstance(self.sensor, Sensor)
-        model, target = system.own, self.sensor.target
-        parameters = system.own_parameters
-        kind = self.sensor.kind
-        if kind == "joint_position":
-            return q[..., model.q_slice(target)].copy()
-        if kind == "joint_rate":
-            return v[..., model.v_slice(target)].copy()
-        if kind == "gyro":
-            return model.frame_velocity(q, v, target, parameters=parameters)[..., :3]
-        X = model.frame_pose(q, target, parameters=parameters)
-        if kind == "point":
-            return X.translation.copy()
-        if kind == "frame":
-            rotations = X.rotation.reshape(-1, 3, 3)
-            turned = np.array([quaternion.from_matrix(R) for R in rotations]).reshape(
-                *X.rotation.shape[:-2], 4
-            )
-            return np.concatenate([X.translation, turned], axis=-1)
+        model, target, given = system.own, self.sensor.target, {"parameters": system.own_parameters}
+        X = model.frame_pose(q, target, **given)
         a = system.point(t, q, v, effort).a
-        A = model.frame_acceleration(q, v, a, target, reference="local_world_aligned", parameters=parameters)
+        A = model.frame_acceleration(q, v, a, target, reference="local_world_aligned", **given)
         specific = A[..., 3:] - system.gravity_at(t, X.translation)
         return np.einsum("...ji,...j->...i", X.rotation, specific)
