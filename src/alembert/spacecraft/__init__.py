@@ -69,6 +69,7 @@ from alembert.spacecraft.pointing import manage as manage
 from alembert.spacecraft.pointing import note_docking as note_docking
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
+from alembert.spacecraft.redundancy import redundant as redundant
 from alembert.spacecraft.sensors import accelerometer as accelerometer
 from alembert.spacecraft.sensors import earth_sensor as earth_sensor
 from alembert.spacecraft.sensors import gyro as gyro
