@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,9 +19,10 @@ class Reached:
     """(..., nq): where a task is out of reach, the nearest that was found"""
     reached: Array | bool
     """(...): whether all tasks of the first priority are done, and all loops closed"""
-    errors: Mapping[str, Array]
-    """(...) by task, in m or rad; of a pose `NAME: position` and `NAME: orientation`"""
+    measured: Array
+    """(..., errors): those of `errors`, side by side"""
     units: Mapping[str, str]
+    """of the errors, by their names"""
     tolerance: float
     attempts: Array | int
     """(...): starts that were tried"""
@@ -28,6 +30,11 @@ class Reached:
     """(...): of the start that is given"""
     first: tuple[str, ...]
     """the errors that `reached` asks for"""
+
+    @cached_property
+    def errors(self) -> Mapping[str, Array]:
+        """(...) by task, in m or rad; of a pose `NAME: position` and `NAME: orientation`."""
+        return {label: self.measured[..., k] for k, label in enumerate(self.units)}
 
     @property
     def out_of_reach(self) -> dict[str, Array]:
