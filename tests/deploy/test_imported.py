@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import alembert as al
 from alembert import ArgumentError, NumericalError, UnsupportedError
 from alembert.deploy import UnitError, compiler, imported
+from alembert.simulate import Sampled
 
 pytest.importorskip("fmpy")
 pytestmark = pytest.mark.skipif(not compiler.has_compiler(), reason="no C compiler")
@@ -186,3 +188,81 @@ def test_what_is_refused(absorber, cart, tmp_path, monkeypatch):
     monkeypatch.setattr(imported.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnitError, match=r"pip install 'alembert\[deploy\]'"):
         al.deploy.load_fmu(bare)
+
+
+DAMPER = """
+from pythonfmu import Fmi2Causality, Fmi2Slave, Real
+
+
+class Damper(Fmi2Slave):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.rate, self.gain = 0.0, 0.5
+        self.register_variable(Real("rate", causality=Fmi2Causality.input))
+        self.register_variable(Real("gain", causality=Fmi2Causality.parameter, variability="tunable"))
+        torque = lambda: -self.gain * self.rate
+        self.register_variable(Real("torque", causality=Fmi2Causality.output, getter=torque))
+
+    def do_step(self, t, dt):
+        return True
+"""
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def of_others(request, tmp_path_factory):
+    """A damper that PythonFMU has made (FMI 2); in a container of FMPy, which has a binary of its own, it is FMI 3."""
+    builder = pytest.importorskip("pythonfmu.builder")
+    folder = tmp_path_factory.mktemp("others")
+    (folder / "damper.py").write_text(DAMPER)
+    path = Path(builder.FmuBuilder.build_FMU(folder / "damper.py", dest=folder))
+    if request.param == 3:
+        path = contained(path, folder / "contained.fmu")
+    return al.deploy.load_fmu(path)
+
+
+def contained(inner, path):
+    from fmpy import model_description as fmi
+    from fmpy import read_model_description
+    from fmpy.container_fmu.cli import create_container_fmu
+    from fmpy.container_fmu.config import Component, Configuration
+
+    description = read_model_description(str(inner))
+    own = {variable.name: variable for variable in description.modelVariables}
+
+    def variable(name, causality, start=None, variability="continuous"):
+        return fmi.ModelVariable(
+            type="Float64", name=name, causality=causality, variability=variability, start=start
+        )
+
+    outer = [
+        variable("rate", "input", "0"),
+        variable("gain", "parameter", "0.5", "tunable"),
+        variable("torque", "output"),
+    ]
+    whole = fmi.ModelDescription(
+        fmiVersion="3.0",
+        modelName="contained",
+        instantiationToken="{a container}",
+        modelVariables=[variable("time", "independent"), *outer],
+        coSimulation=fmi.CoSimulation(modelIdentifier="container_fmu", fixedInternalStepSize=1e-3),
+        defaultExperiment=fmi.DefaultExperiment(stepSize="1e-3"),
+    )
+    part = Component("damper", inner, description)
+    mappings = {x: [(part, own[x.name])] for x in outer}
+    (path.parent / "unpacked").mkdir()
+    create_container_fmu(Configuration(False, whole, [part], [], mappings), path.parent / "unpacked", path)
+    return path
+
+
+def test_units_of_other_tools_do_what_they_say(of_others):
+    model = al.library.two_link()
+    law = of_others.controller(
+        model, inputs={"rate": "v:elbow"}, outputs={"torque": "elbow"}, parameters={"gain": 0.8}, period=1e-3
+    )
+    options = {"q0": [0.3, 0.1], "duration": 0.05, "step": 1e-3, "integrator": "rk4"}
+    run = al.simulate(model, controller=law, **options)
+    same = Sampled(lambda t, q, v: np.array([0.0, -0.8 * v[1]]), period=1e-3)
+    expected = al.simulate(model, controller=same, **options)
+    # the same products and steps, but for what compiled code fuses
+    np.testing.assert_allclose(run.q, expected.q, atol=1e-13)
+    assert of_others.parameters == ("gain",)
