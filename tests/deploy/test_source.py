@@ -47,8 +47,35 @@ def test_a_step_of_the_library_is_a_step_of_simulate(tmp_path):
 @pytest.mark.skipif(not compiler.has_zig(), reason="needs ziglang")
 @pytest.mark.parametrize("board", ["cortex-m4", "aarch64"])
 def test_it_compiles_for_boards(tmp_path, board):
-    made = al.deploy.c_source(library.pendulum(), tmp_path)
+    made = al.deploy.c_source(
+        library.pendulum(), tmp_path, precision="float" if board == "cortex-m4" else "double"
+    )
     assert made.object_size(board) > 500
+
+
+def test_single_precision_takes_half_and_tells_its_error(tmp_path):
+    model = library.two_link()
+    double = al.deploy.c_source(model, tmp_path / "double")
+    single = al.deploy.c_source(model, tmp_path / "single", precision="float")
+    assert 2 * single.memory == double.memory
+    assert single.operations == double.operations
+    assert "double" not in single.files[0].read_text() + single.files[1].read_text()
+    error = float(single.check().split()[-1])
+    # accelerations and ten steps, of some 300 operations each, rounded to 2^-24 = 6e-8
+    assert 1e-9 < error < 1e-4
+    law = al.control.c2d(
+        al.control.StateSpace(
+            [[-3.0]], [[1.0]], [[2.0]], [[-4.0]], input_names=("q:elbow",), output_names=("elbow",)
+        ),
+        0.01,
+    )
+    alone = al.deploy.c_controller(model, law, tmp_path / "alone", name="hold", precision="float")
+    assert "void hold(const float *t, const float *y" in alone.files[0].read_text()
+    assert float(alone.check().split()[-1]) < 1e-6
+    with pytest.raises(UnsupportedError, match="sensors or sampled laws have a clock that counts further"):
+        al.deploy.c_source(model, tmp_path, controller=law, precision="float")
+    with pytest.raises(UnsupportedError, match="has loops, couplings or equations, which are closed to less"):
+        al.deploy.c_source(library.truss_arm(1), tmp_path, precision="float")
 
 
 def test_what_is_refused(tmp_path, monkeypatch):

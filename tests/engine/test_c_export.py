@@ -8,7 +8,7 @@ from engine_helpers import pendulum_like
 from test_codegen import BINARY, UNARY
 
 from alembert.engine import export_c
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 
 compiler = shutil.which("cc") or shutil.which("gcc")
 
@@ -33,6 +33,37 @@ def test_compiles_without_warnings_and_agrees(function, tmp_path):
     assert done.returncode == 0
     assert done.stdout.startswith("exported: largest relative error")
     assert float(done.stdout.split()[-1]) < 1e-13
+
+
+@pytest.mark.skipif(compiler is None, reason="needs a C compiler")
+@pytest.mark.parametrize("function", [every_operation(), pendulum_like(4)], ids=["operations", "pendulum"])
+def test_single_precision_promotes_nothing(function, tmp_path):
+    """No double is left in the source, by the compiler's word; the error is that of 24 bits."""
+    paths = export_c(function, "exported", tmp_path, precision="float")
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Werror"]
+    assert "double" not in paths[1].read_text()
+    subprocess.run(
+        [compiler, "-std=c99", "-O1", *strict, "-c", str(paths[1]), "-o", str(tmp_path / "o.o")], check=True
+    )
+    sources = [str(p) for p in paths if p.suffix == ".c"]
+    subprocess.run(
+        [compiler, "-std=c99", "-O1", *strict, *sources, "-lm", "-o", str(tmp_path / "test")], check=True
+    )
+    done = subprocess.run([str(tmp_path / "test")], capture_output=True, text=True, timeout=60)
+    # some hundred operations of 2^-24 each on numbers of order one; the sample is exact in single precision
+    assert 1e-9 < float(done.stdout.split()[-1]) < 2e-5
+    assert done.returncode == 0
+
+
+def test_numbers_beyond_single_precision_are_refused(tmp_path):
+    x = ca.SX.sym("x")
+    for number in (1e-300, 1e300):
+        with pytest.raises(
+            UnsupportedError, match=rf"the code has the number {number!r}, which single".replace("+", r"\+")
+        ):
+            export_c(ca.Function("f", [x], [x + number]), "f", tmp_path, precision="float")
+    with pytest.raises(ArgumentError, match="precision is 'half'"):
+        export_c(ca.Function("f", [x], [x]), "f", tmp_path, precision="half")
 
 
 @pytest.mark.skipif(compiler is None, reason="needs a C compiler")

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: Model, graph_name: str, options: Options, directory: str | Path, *, name: str, at: Any = None
+    model: Model,
+    graph_name: str,
+    options: Options,
+    directory: str | Path,
+    *,
+    name: str,
+    at: Any = None,
+    precision: str = "double",
 ) -> list[Path]:
     """`name` is that of the function; `at` a configuration to test with, where not any will do."""
     graph = model.compute.symbolic.graph(graph_name, options)
@@ -68,6 +75,7 @@ def export(
         argument_names=names,
         sample=sample,
         descriptions=described,
+        precision=precision,
     )
 
 
@@ -136,6 +144,7 @@ class Compute(Derivatives):
         at: Any,
         actuated: Sequence[str] | None,
         weights: Mapping[str, float] | None,
+        precision: str = "double",
     ) -> list[Path]:
         algorithm = _of_tree("export_c", name, "has_source")
         check_directory(directory)
@@ -151,11 +160,13 @@ class Compute(Derivatives):
             about=about,
             wrenches=self.wrench_frames("export_c", algorithm, wrenches),
         )
-        return self.exported(name, options, directory, name, None)
+        return self.exported(name, options, directory, name, None, precision)
 
-    def exported(self, graph: str, options: Options, directory: str | Path, name: str, at: Any) -> list[Path]:
+    def exported(
+        self, graph: str, options: Options, directory: str | Path, name: str, at: Any, precision: str
+    ) -> list[Path]:
         try:
-            return export(self.model, graph, options, directory, name=name, at=at)
+            return export(self.model, graph, options, directory, name=name, at=at, precision=precision)
         except OSError as error:
             raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 

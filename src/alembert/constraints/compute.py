@@ -357,13 +357,16 @@ class ConstrainedCompute(Compute):
         at: Any,
         actuated: Names | None,
         weights: Mapping[str, float] | None,
+        precision: str = "double",
     ) -> list[Path]:
         held = _held(name)
         if held is None:
-            return super().export_c(name, directory, wrenches, frame, reference, about, at, actuated, weights)
+            return super().export_c(
+                name, directory, wrenches, frame, reference, about, at, actuated, weights, precision
+            )
         check_directory(directory)
         options = self._graph_options("export_c", name, held, at, wrenches, actuated, weights)
-        return self.exported(held.name, options, directory, name, at)
+        return self.exported(held.name, options, directory, name, at, precision)
 
     def _graph_options(
         self,

@@ -26,6 +26,7 @@ def c_controller(
     *,
     name: str = "controller",
     drives: Mapping[str, Any] | None = None,
+    precision: str = "double",
 ) -> CSource:
     """Write a sampled controller as C99 for the board that runs it: NAME.h, NAME.c and NAME_test.c.
 
@@ -35,7 +36,8 @@ def c_controller(
     what it measures and u what it gives, in their order and units (see the header), r its set points that are numbers, x its
     states. At every sample call it, give u to the drives, and copy x_next to x. Limits, anti-windup and the point about
     which it was designed are inside; limits of `drives` count where it has none of its own. Arguments of no size are left
-    out.
+    out. `precision="float"` writes it in single precision, for boards without arithmetic of doubles; the test program tells
+    how far one sample is from that in double precision.
     """
     law = controller.law if isinstance(controller, Sampled) else controller
     given = as_controller(law)
@@ -85,6 +87,7 @@ def c_controller(
         Path(directory),
         sample=[sample[key] for key in names],
         descriptions={key: text for key, text in descriptions.items() if text},
+        precision=precision,
     )
     operations = {"controller": c_function(whole, name)[1]}
     sizes = {key: whole.numel_in(k) for k, key in enumerate(names)}

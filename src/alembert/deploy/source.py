@@ -15,8 +15,9 @@ import numpy as np
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
-from alembert.engine.c_export import c_number
-from alembert.errors import ArgumentError, FileError
+from alembert.engine.c_export import c_number, single_text
+from alembert.engine.c_precision import SINGLE_TOLERANCE, checked_precision, representable
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import Model
 
 STATES = 5
@@ -88,6 +89,7 @@ def c_source(
     q0: Any = None,
     v0: Any = None,
     step: float = 1e-3,
+    precision: str = "double",
 ) -> CSource:
     """Write a model with its integrator as C99: NAME.h, NAME.c and NAME_test.c.
 
@@ -95,25 +97,43 @@ def c_source(
     are, NAME_instant, to be called at every tick of their clock (NAME_TICK); where loops are, NAME_settle. All arguments are
     as in `al.deploy.fmu`. The test program holds what Python computes for some states and inputs, with steps of `step`
     seconds.
+
+    `precision="float"` writes all of it in single precision, for boards without arithmetic of doubles; the test program
+    tells how far its motions are from those in double precision. Loops need double precision, and so do clocks of sensors
+    and sampled laws (`c_controller` writes these alone).
     """
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
         raise ArgumentError(f"c_source: step is {step!r}, expected a positive time in seconds")
+    single = checked_precision("c_source", precision) == "float"
+    if single and isinstance(model, Model) and model.is_constrained:
+        raise UnsupportedError(
+            f"c_source: the model {model.name!r} has loops, couplings or equations, which are closed to less than single "
+            "precision tells apart; use precision='double'"
+        )
     given = Given(controller, inputs, drives, sensors, forces)
     program = c_program("c_source", model, name, given, integrator=integrator, frames=frames, q0=q0, v0=v0)
+    if single and program.tick:
+        raise UnsupportedError(
+            "c_source: sensors or sampled laws have a clock that counts further than single precision does; use "
+            "precision='double'"
+        )
     folder = Path(directory)
     made_folder(folder)
     texts = {
         f"{name}.h": _header(program),
         f"{name}.c": f'/* Written by Alembert. */\n#include "{name}.h"\n\n{program.text}\n{start_text(program)}',
-        f"{name}_test.c": _test(program, float(step)),
+        f"{name}_test.c": _test(program, float(step), "float" if single else "double"),
     }
+    if single:
+        for file in (f"{name}.h", f"{name}.c"):
+            texts[file] = single_text("c_source", texts[file])
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
     return CSource(
         tuple(folder / file for file in texts),
         dict(program.operations),
         program.sizes,
-        8 * program.parts.arrays("step"),
+        (4 if single else 8) * program.parts.arrays("step"),
     )
 
 
@@ -181,11 +201,14 @@ def start_text(program: CProgram) -> str:
     )
 
 
-def _test(program: CProgram, h: float) -> str:
+def _test(program: CProgram, h: float, real: str) -> str:
     """States, inputs, and what derivatives and ten steps make of them."""
     model, name, rng = program.model, program.prefix, np.random.default_rng(0)
+    single = real == "float"
+    taken = representable if single else np.array
+    h = float(taken(np.array(h)))
     changing = [x for x in "qvxd" if program.sizes[x]]
-    starts = {key: np.array(values) for key, values in program.starts.items()}
+    starts = {key: taken(np.array(values)) for key, values in program.starts.items()}
     rows: dict[str, list[np.ndarray]] = {
         x: [] for x in (*changing, "u", "a", *(f"{x}_end" for x in changing))
     }
@@ -197,6 +220,8 @@ def _test(program: CProgram, h: float) -> str:
             program.parts.run("settle", values)
         else:
             values["q"] = model.random_configuration(rng)
+        for key in ("q", "v", "u"):
+            values[key] = taken(values[key])
         values |= {"rate": np.zeros(model.nq), "a": np.zeros(model.nv), "x_rate": values["x"].copy()}
         _derivatives(program, values)
         for key in (*changing, "u", "a"):
@@ -211,10 +236,15 @@ def _test(program: CProgram, h: float) -> str:
 
     def array(key: str, values: Sequence[np.ndarray]) -> str:
         body = ",\n  ".join("{" + (", ".join(map(c_number, row)) or "0.0") + "}" for row in values)
-        return f"static const double {key}[{len(values)}][{max(1, len(values[0]))}] = {{\n  {body}\n}};"
+        text = f"static const double {key}[{len(values)}][{max(1, len(values[0]))}] = {{\n  {body}\n}};"
+        return single_text("c_source", text) if single and key in (*changing, "u") else text
 
     arrays = "\n".join(array(key, values) for key, values in rows.items())
-    parameters = ", ".join(map(c_number, starts["p"])) or "0.0"
+    parameters = f"static const double p[] = {{{', '.join(map(c_number, starts['p'])) or '0.0'}}};"
+    number, tolerance = c_number(h), TOLERANCE
+    if single:
+        parameters, number = (single_text("c_source", text) for text in (parameters, number))
+        tolerance = SINGLE_TOLERANCE
     states = [x for x in changing if x in "qvx"]
     declared = ", ".join(f"{x}_now[{program.sizes[x]}]" for x in changing)
     copied = "\n".join(f"    memcpy({x}_now, {x}[k], sizeof({x}_now));" for x in changing)
@@ -236,15 +266,15 @@ def _test(program: CProgram, h: float) -> str:
 #include <string.h>
 
 {arrays}
-static const double p[] = {{{parameters}}};
+{parameters}
 
-static double off(const double *x, const double *expected, int n)
+static double off(const {real} *x, const double *expected, int n)
 {{
   double worst = 0.0, scale = 1.0;
   int i;
   for (i = 0; i < n; ++i) {{
-    const double d = fabs(x[i] - expected[i]);
-    if (!(d <= worst)) {{ worst = isnan(d) ? INFINITY : d; }}
+    const double d = fabs((double)x[i] - expected[i]);
+    if (!(d <= worst)) {{ worst = isnan(d) ? (double)INFINITY : d; }}
     if (fabs(expected[i]) > scale) {{ scale = fabs(expected[i]); }}
   }}
   return worst / scale;
@@ -255,20 +285,20 @@ int main(void)
   double worst = 0.0;
   int k, i;
   for (k = 0; k < {STATES}; ++k) {{
-    double rate[{model.nq}], found[{model.nv}], {declared};
-    const double start = 0.0, h = {h!r};
-    {f"double x_rate[{program.sizes['x']}];" if program.sizes["x"] else ""}
+    {real} rate[{model.nq}], found[{model.nv}], {declared};
+    const {real} start = 0, h = {number};
+    {f"{real} x_rate[{program.sizes['x']}];" if program.sizes["x"] else ""}
     {name}_derivatives(&start{found}, u[k], p, {rates});
     worst = fmax(worst, off(found, a[k], {model.nv}));
 {copied}
     for (i = 0; i < 10; ++i) {{
-      const double t = i * h;{instant}
+      const {real} t = ({real})i * h;{instant}
       {name}_step(&t, &h, u[k], p, {moving});
     }}
 {worst}
   }}
   printf("{name}: largest relative error %g\\n", worst);
-  return worst <= {TOLERANCE!r} ? 0 : 1;
+  return worst <= {tolerance!r} ? 0 : 1;
 }}
 """
 

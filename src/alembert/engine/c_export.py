@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import instructions
+from alembert.engine.c_precision import SINGLE_TOLERANCE, checked_precision, in_single, representable
 from alembert.engine.instructions import InstructionList
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
 from alembert.errors import ArgumentError
@@ -49,9 +50,11 @@ def export_c(
     result_names: Sequence[str] | None = None,
     sample: Sequence[np.ndarray] | None = None,
     descriptions: Mapping[str, str] | None = None,
+    precision: str = "double",
 ) -> list[Path]:
     """Write `void NAME(const double *argument, ..., double *result, ...)`; the paths of the three files.
 
+    With `precision="float"` numbers are `float`, and the test program tells how far they are from those of `double`.
     Matrices are in C order. `sample` gives the test program's input (by default random numbers), `descriptions`
     what the header says about arguments and results. The results must not overlap the arguments; apart from that the
     function is re-entrant.
@@ -59,11 +62,14 @@ def export_c(
     arguments = list(argument_names or (function.name_in(k) for k in range(function.n_in())))
     results = list(result_names or (function.name_out(k) for k in range(function.n_out())))
     _check_names(function, name, arguments, results)
+    single = checked_precision("export_c", precision) == "float"
     code = instructions.share_reciprocals(instructions.read(function))
     if sample is None:
         generator = np.random.default_rng(0)
         sample = [generator.uniform(-1.0, 1.0, function.size_in(k)) for k in range(function.n_in())]
     inputs = [np.asarray(x, dtype=float).reshape(function.size_in(k)) for k, x in enumerate(sample)]
+    if single:
+        inputs = [representable(x) for x in inputs]
     outputs = [np.asarray(ca.DM(x).full()) for x in function.call([ca.DM(x) for x in inputs])]
 
     directory = Path(directory)
@@ -73,8 +79,11 @@ def export_c(
     files = {
         f"{name}.h": _header(name, prototype, _described(arguments, results, sizes, descriptions or {})),
         f"{name}.c": _source(name, prototype, code, arguments, results),
-        f"{name}_test.c": _test(name, arguments, inputs, results, outputs),
+        f"{name}_test.c": _test(name, arguments, inputs, results, outputs, "float" if single else "double"),
     }
+    if single:
+        for file in (f"{name}.h", f"{name}.c"):
+            files[file] = single_text("export_c", files[file])
     for file, text in files.items():
         (directory / file).write_text(text, encoding="utf-8")
     return [directory / file for file in files]
@@ -210,16 +219,23 @@ def _expression(op: int, x: str, y: str = "") -> str:
     if op in _CALLS:
         return f"{_CALLS[op]}({x}, {y})" if y else f"{_CALLS[op]}({x})"
     if op in _COMPARISON:
+        if op in (ca.OP_AND, ca.OP_OR):
+            x, y = f"({x} != 0.0)", f"({y} != 0.0)"
         return f"({x} {_COMPARISON[op]} {y}) ? 1.0 : 0.0"
     if op == ca.OP_NEG:
         return f"-({x})"
     if op == ca.OP_NOT:
-        return f"({x} == 0) ? 1.0 : 0.0"
+        return f"({x} == 0.0) ? 1.0 : 0.0"
     if op == ca.OP_IF_ELSE_ZERO:
-        return f"({x} == 0) ? 0.0 : {y}"
+        return f"({x} == 0.0) ? 0.0 : {y}"
     if op == ca.OP_SIGN:
-        return f"({x} < 0) ? -1.0 : ({x} > 0) ? 1.0 : {x}"
+        return f"({x} < 0.0) ? -1.0 : (({x} > 0.0) ? 1.0 : {x})"
     raise AssertionError(f"operation {op} passed the reader")
+
+
+def single_text(function: str, text: str) -> str:
+    """C text of this module in single precision."""
+    return in_single(function, text, _CALLS.values())
 
 
 def c_number(value: float) -> str:
@@ -237,15 +253,20 @@ def _test(
     inputs: Sequence[np.ndarray],
     results: Sequence[str],
     outputs: Sequence[np.ndarray],
+    real: str,
 ) -> str:
     def array(label: str, values: np.ndarray) -> str:
         elements = ", ".join(c_number(float(x)) for x in values.ravel()) or "0.0"
         return f"static const double {label}[] = {{{elements}}};"
 
+    tolerance = TOLERANCE if real == "double" else SINGLE_TOLERANCE
+
     declarations = [array(f"{x}_in", values) for x, values in zip(arguments, inputs, strict=True)]
+    if real == "float":
+        declarations = [single_text("export_c", line) for line in declarations]
     declarations += [array(f"{x}_expected", values) for x, values in zip(results, outputs, strict=True)]
     declarations += [
-        f"static double {x}_out[{max(1, values.size)}];" for x, values in zip(results, outputs, strict=True)
+        f"static {real} {x}_out[{max(1, values.size)}];" for x, values in zip(results, outputs, strict=True)
     ]
     call = ", ".join([*(f"{x}_in" for x in arguments), *(f"{x}_out" for x in results)])
     checks = "\n".join(
@@ -263,16 +284,17 @@ def _test(
 {listed}
 
 /* The largest difference, relative to the largest expected element. */
-static double difference_from(const double *x, const double *expected, int n)
+static double difference_from(const {real} *x, const double *expected, int n)
 {{
   double worst = 0.0, scale = 1e-300;
   for (int i = 0; i < n; ++i) {{
-    const int same = (isnan(x[i]) && isnan(expected[i])) || x[i] == expected[i];
-    const double d = same ? 0.0 : fabs(x[i] - expected[i]);
+    const double found = (double)x[i];
+    const int same = (isnan(found) && isnan(expected[i])) || found == expected[i];
+    const double d = same ? 0.0 : fabs(found - expected[i]);
     worst = d <= worst ? worst : d;
-    if (fabs(expected[i]) > scale) scale = fabs(expected[i]);
+    if (fabs(expected[i]) > scale) {{ scale = fabs(expected[i]); }}
   }}
-  return isnan(worst) ? INFINITY : worst / scale;
+  return isnan(worst) ? (double)INFINITY : worst / scale;
 }}
 
 int main(void)
@@ -281,6 +303,6 @@ int main(void)
   {name}({call});
 {checks}
   printf("{name}: largest relative error %g\\n", worst);
-  return worst <= {TOLERANCE!r} ? 0 : 1;
+  return worst <= {tolerance!r} ? 0 : 1;
 }}
 """

@@ -733,13 +733,15 @@ class Methods:
         at: Any = None,
         actuated: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
+        precision: str = "double",
     ) -> list[Path]:
         """Write an algorithm as C99 into a directory: NAME.c, NAME.h and a test program; returns the files.
 
         Arguments and results are those of `model.symbolic`. For each frame of `wrenches` the function takes a wrench
         (moment, then force) as `wrench_FRAME`. Algorithms on frames need `frame`; `reference` and `about` are as in
         the methods. Models with loops need `at` for their dynamics, and take `actuated` and `weights`, as in `compile`.
+        `precision="float"` writes it in single precision.
         """
         return self.compute.export_c(
-            name, directory, wrenches, frame, reference, about, at, actuated, weights
+            name, directory, wrenches, frame, reference, about, at, actuated, weights, precision
         )
