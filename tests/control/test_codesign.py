@@ -1,10 +1,12 @@
 """Structure and control at once: slopes against differences, agreement of the kinds of feedback, mechanisms, fronts."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import alembert as al
-from alembert.control import DesignPoint, StateSpace, codesign, lightest, pareto
+from alembert.control import DesignPoint, DesignSlope, StateSpace, codesign, lightest, pareto
 from alembert.control.codesign import _Codesign
 from alembert.control.lightest_structure import _Lightest
 from alembert.errors import ArgumentError, NumericalError
@@ -35,6 +37,41 @@ def test_slopes_are_those_of_the_cost(feedback):
         expected = (problem.cost(x + d)[0] - problem.cost(x - d)[0]) / (2 * h)
         # central differences: h^2 of curvature, and rounding over h
         assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("feedback", ["state", "lqg", "output"])
+def test_exact_slopes_agree_with_differences(feedback):
+    dA = np.zeros((2, 4, 4))
+    dA[0, 2:, :2] = dA[1, 2:, 2:] = [[-1, 1], [1, -1]]
+
+    def make(k, c):
+        point = two_masses(k, c, outputs=np.eye(4), sensor=[0.01, 0.02, 0.03, 0.01])
+        point = dataclasses.replace(point, Q=[0, k**2, 0, 0], R=0.1 * k)
+        return dataclasses.replace(point, slopes={
+            "k": DesignSlope(dA[0], Q=[0, 2 * k, 0, 0], R=0.1, structure=1.0),
+            "c": DesignSlope(dA[1], structure=20.0),
+        })  # fmt: skip
+
+    ranges = {"k": (0.5, 2.0), "c": (0.01, 0.5)}
+    exact, plain = (
+        _Codesign(f, ranges, 0.7, feedback, [[3.0, 0.1, 2.5, 3.0]])
+        for f in (make, lambda **p: dataclasses.replace(make(**p), slopes=None))
+    )
+    x = exact.start({"k": 1.2, "c": 0.1})
+    # differences of fourth order in 1e-4 of a range: rounding over the step, 1e-12
+    np.testing.assert_allclose(exact.cost(x)[1], plain.cost(x)[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "sentence"),
+    [
+        ({}, "codesign: slopes: there is no parameter 'k'"),
+        ({"k": DesignSlope(np.eye(3))}, r"the slope of A in 'k' has shape \(3, 3\), expected \(4, 4\)"),
+    ],
+)
+def test_slopes_that_do_not_fit(slopes, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        codesign(lambda k: dataclasses.replace(two_masses(k), slopes=slopes), RANGE)
 
 
 def whole_state(k, c):

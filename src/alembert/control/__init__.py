@@ -10,6 +10,7 @@
 
 from alembert.control.codesign import Design as Design
 from alembert.control.codesign import DesignPoint as DesignPoint
+from alembert.control.codesign import DesignSlope as DesignSlope
 from alembert.control.codesign import ParetoFront as ParetoFront
 from alembert.control.codesign import codesign as codesign
 from alembert.control.codesign import pareto as pareto

@@ -48,7 +48,10 @@ def weight(function: str, name: str, value: Any, signals: Sequence[str], *, defi
     n = len(signals)
     x = numbers(function, name, value)
     if x.shape in ((), (1,), (n,)):
-        x = np.diag(np.broadcast_to(x, (n,)))
+        diagonal = np.broadcast_to(x, (n,))
+        x = np.diag(diagonal)
+        _definite(function, name, diagonal.min(initial=np.inf), diagonal.max(initial=0.0), definite)
+        return x
     if x.shape != (n, n) or not np.allclose(x, x.T, rtol=1e-9, atol=1e-12 * np.abs(x).max(initial=0.0)):
         raise ArgumentError(
             f"{function}: {name} has shape {np.shape(value)}, expected a number, {n} numbers or a symmetric matrix "
@@ -56,10 +59,14 @@ def weight(function: str, name: str, value: Any, signals: Sequence[str], *, defi
         )
     x = (x + x.T) / 2
     least, most = np.linalg.eigvalsh(x)[[0, -1]] if n else (1.0, 1.0)
+    _definite(function, name, least, most, definite)
+    return x
+
+
+def _definite(function: str, name: str, least: float, most: float, definite: bool) -> None:
     if least < -1e-12 * max(abs(most), abs(least)) or (definite and least <= 0):
         wanted = "a positive definite matrix" if definite else "none below zero"
         raise ArgumentError(f"{function}: {name} has the eigenvalue {least:.4g}, expected {wanted}")
-    return x
 
 
 def square(function: str, name: str, value: Any) -> Array:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -40,7 +40,30 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 FEEDBACK = ("state", "output", "lqg")
+_WORDS = (
+    "A",
+    "B",
+    "C",
+    "disturbance",
+    "Q",
+    "R",
+    "sensor",
+    "structure",
+)  # of `Matrices`, as a point calls them
 _STEP = 1e-4  # of a range; differences of fourth order: errors of 1e-12 by rounding, and by curvature no more
+
+
+@dataclass(frozen=True, eq=False)
+class DesignSlope:
+    """Derivatives of a `DesignPoint` in one parameter: of A, B, C, G, Q, R and J_s; what is left out does not change."""
+
+    A: Any = 0.0
+    B: Any = 0.0
+    C: Any = 0.0
+    disturbance: Any = 0.0
+    Q: Any = 0.0
+    R: Any = 0.0
+    structure: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +77,8 @@ class DesignPoint:
     structure: float
     sensor: Any = None
     """needed for "lqg". Of output feedback, the noise comes in with the gains; J_c counts the effort K C x, not K v"""
+    slopes: Mapping[str, DesignSlope] | None = None
+    """exact derivatives in the parameters, by name; without them they come from differences of points"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +169,19 @@ def pareto(
     return ParetoFront(tuple(found))
 
 
+class Matrices(NamedTuple):
+    """Of (1); V is the noise of the sensors, zero without one."""
+
+    A: Array
+    B: Array
+    C: Array
+    G: Array
+    Q: Array
+    R: Array
+    V: Array
+    structure: float
+
+
 class _Codesign:
     """The function of shares of ranges, and of gains of output feedback behind them."""
 
@@ -211,31 +249,41 @@ class _Codesign:
         W = np.eye(np.shape(point.disturbance)[1])
         return lqg(G, point.Q, point.R, W, point.sensor, through=point.disturbance).controller
 
-    def _closed(self, point: DesignPoint, K: StateSpace) -> tuple[Array, Array, Array]:
-        """F, H H^T and S of (2)."""
+    def matrices(self, point: DesignPoint) -> Matrices:
+        """Those of (1), checked."""
         G = point.plant
-        n = G.order
-        disturbance = arguments.matrix("codesign", "disturbance", point.disturbance, rows=n)
-        Q = arguments.weight("codesign", "Q", point.Q, G.state_names)
-        R = arguments.weight("codesign", "R", point.R, G.input_names, definite=True)
-        C = np.eye(n) if self.feedback == "state" else G.C
-        F = np.block([[G.A + G.B @ K.D @ C, G.B @ K.C], [K.B @ C, K.A]])
-        U = np.hstack([K.D @ C, K.C])
-        S = U.T @ R @ U
-        S[:n, :n] += Q
+        noise = 0.0 if point.sensor is None else point.sensor
+        return Matrices(
+            G.A,
+            G.B,
+            np.eye(G.order) if self.feedback == "state" else G.C,
+            arguments.matrix("codesign", "disturbance", point.disturbance, rows=G.order),
+            arguments.weight("codesign", "Q", point.Q, G.state_names),
+            arguments.weight("codesign", "R", point.R, G.input_names, definite=True),
+            arguments.weight("codesign", "sensor", noise, G.output_names),
+            float(point.structure),
+        )
+
+    def _closed(self, m: Matrices, K: StateSpace) -> tuple[Array, Array, Array, float]:
+        """F, H H^T and S of (2), and J_s."""
+        n = len(m.A)
+        F = np.block([[m.A + m.B @ K.D @ m.C, m.B @ K.C], [K.B @ m.C, K.A]])
+        U = np.hstack([K.D @ m.C, K.C])
+        S = U.T @ m.R @ U
+        S[:n, :n] += m.Q
         HH = np.zeros_like(F)
-        HH[:n, :n] = disturbance @ disturbance.T
-        if point.sensor is not None and self.feedback != "state":
-            V = arguments.weight("codesign", "sensor", point.sensor, G.output_names)
-            into = np.vstack([G.B @ K.D, K.B])
-            HH += into @ V @ into.T
-        return F, HH, S
+        HH[:n, :n] = m.G @ m.G.T
+        if self.feedback != "state":
+            into = np.vstack([m.B @ K.D, K.B])
+            HH += into @ m.V @ into.T
+        return F, HH, S, m.structure
 
     def cost(self, x: Array) -> tuple[float, Array, DesignPoint, float, StateSpace]:
         """J and its slopes by (2)."""
         point = self._point(x)
         K = self._controller(point, x)
-        F, HH, S = self._closed(point, K)
+        m = self.matrices(point)
+        F, HH, S, _ = self._closed(m, K)
         if np.linalg.eigvals(F).real.max() >= 0:
             return np.inf, np.zeros_like(x), point, np.inf, K
         equation = Lyapunov(F)
@@ -243,45 +291,68 @@ class _Codesign:
         control = float(np.trace(P @ HH))
         slopes = np.zeros_like(x)
         for k in range(len(self.names)):
-            parts = self._slopes(x, k, K)
-            dF, dHH, dS, dJ = parts
-            dc = 2 * np.trace(P @ dF @ L) + np.trace(dS @ L) + np.trace(P @ dHH)
+            dF, dHH, dS, dJ = self.slopes(x, k, point, lambda m: self._closed(m, K))
+            dc = 2 * np.sum((P @ dF) * L) + np.sum(dS * L) + np.sum(P * dHH)
             slopes[k] = (1 - self.share) * dJ + self.share * dc
         if self.feedback == "output":
-            G = point.plant
-            R = arguments.weight("codesign", "R", point.R, G.input_names, definite=True)
             gain = -K.D
-            noise = 0.0 if point.sensor is None else point.sensor
-            V = arguments.weight("codesign", "sensor", noise, G.output_names)
-            dK = 2 * (R @ gain @ G.C - G.B.T @ P) @ L @ G.C.T + 2 * G.B.T @ P @ G.B @ gain @ V
+            dK = 2 * (m.R @ gain @ m.C - m.B.T @ P) @ L @ m.C.T + 2 * m.B.T @ P @ m.B @ gain @ m.V
             slopes[len(self.names) :] = self.share * dK.ravel()
         J = (1 - self.share) * point.structure + self.share * control
         return J, slopes, point, control, K
 
-    def _slopes(self, x: Array, k: int, K: StateSpace) -> tuple[Array, Array, Array, float]:
-        """Of F, H H^T, S and J_s in the parameter k, the controller held."""
-        found = self.differences(x, k, lambda point: (*self._closed(point, K), point.structure))
-        return found[0], found[1], found[2], float(found[3])
+    def slopes(
+        self, x: Array, k: int, point: DesignPoint, parts: Callable[[Matrices], Sequence[Any]]
+    ) -> list[Any]:
+        """Of parts of the matrices of (1) in the parameter k, per range; parts are polynomials of degree four at most.
 
-    def differences(self, x: Array, k: int, parts: Callable[[DesignPoint], Sequence[Any]]) -> list[Any]:
-        """Slopes in the parameter k of what a point has."""
+        With exact slopes of the matrices, differences of fourth order along these are those of the polynomials: exact
+        with a step of any size, and without loss of digits with one of the size of what moves.
+        """
+        if point.slopes is not None:
+            return _difference(parts, *self._along(point, k))
         # within the range, on one side where it ends
         h = _STEP if x[k] + 2 * _STEP <= 1 or x[k] - 2 * _STEP >= 0 else 0.1
-        inside = 2 * h <= x[k] <= 1 - 2 * h
-        offsets: tuple[int, ...]
-        if inside:
-            offsets, weights = (-2, -1, 1, 2), np.array([1, -8, 8, -1]) / 12
-        else:
-            side = 1 if x[k] < 0.5 else -1
-            offsets = tuple(side * i for i in range(5))
-            weights = side * np.array([-25, 48, -36, 16, -3]) / 12
-        found: list[Any] = []
-        for i, weight in zip(offsets, weights, strict=True):
-            at = x.copy()
-            at[k] += i * h
-            added = [weight / h * np.asarray(part) for part in parts(self._point(at))]
-            found = [a + b for a, b in zip(found, added, strict=True)] if found else added
-        return found
+        side = 0 if 2 * h <= x[k] <= 1 - 2 * h else 1 if x[k] < 0.5 else -1
+
+        def at(s: float) -> Matrices:
+            moved = x.copy()
+            moved[k] += s
+            return self.matrices(self._point(moved))
+
+        return _difference(parts, h, at, side)
+
+    def _along(self, point: DesignPoint, k: int) -> tuple[float, Callable[[float], Matrices]]:
+        """A step, in ranges, of the size of what moves, and the matrices along their slopes in the parameter k."""
+        assert point.slopes is not None
+        name = self.names[k]
+        if name not in point.slopes:
+            raise ArgumentError(unknown("codesign: slopes: there is no parameter", name, point.slopes))
+        d, now = point.slopes[name], self.matrices(point)
+        given = (
+            d.A,
+            d.B,
+            0.0 if self.feedback == "state" else d.C,
+            d.disturbance,
+            d.Q,
+            d.R,
+            0.0,
+            d.structure,
+        )
+        moved = [self.width[k] * np.asarray(x, dtype=float) for x in given]
+        for i in (4, 5):  # weights: a matrix, its diagonal, or one number
+            size = len(now[i])
+            moved[i] = moved[i] if moved[i].ndim == 2 else np.diag(np.broadcast_to(moved[i], (size,)))
+        for what, x, y in zip(_WORDS, moved, now, strict=True):
+            if x.ndim and x.shape != np.shape(y):
+                raise ArgumentError(
+                    f"codesign: the slope of {what} in {name!r} has shape {x.shape}, expected {np.shape(y)}"
+                )
+        sizes = [np.abs(y).max(initial=0.0) for y in now]
+        rates = [np.abs(x).max(initial=0.0) / size for x, size in zip(moved, sizes, strict=True) if size > 0]
+        return 1 / max(*rates, 1e-12), lambda s: Matrices(
+            *(y + s * x for x, y in zip(moved, now, strict=True))
+        )
 
     def solve(self, x: Array) -> Design:
         n = len(self.names)
@@ -302,6 +373,21 @@ class _Codesign:
         free = [(0 < a < 1) if k < n else True for k, a in enumerate(x)]
         slope = float(np.abs(slopes[np.array(free)]).max(initial=0.0)) / scale
         return Design(self._values(x), self.share, float(point.structure), control, K, slope)
+
+
+def _difference(
+    parts: Callable[[Matrices], Sequence[Any]], h: float, at: Callable[[float], Matrices], side: int = 0
+) -> list[Any]:
+    """Of fourth order in a step h, about zero, or on one side of it."""
+    offsets, weights = (-2, -1, 1, 2), np.array([1, -8, 8, -1]) / 12
+    if side:
+        offsets, weights = (0, 1, 2, 3, 4), np.array([-25, 48, -36, 16, -3]) / 12
+    found: list[Any] = []
+    for i, weight in zip(offsets, weights, strict=True):
+        step = (side or 1) * h
+        added = [weight / step * np.asarray(part) for part in parts(at(i * step))]
+        found = [a + b for a, b in zip(found, added, strict=True)] if found else added
+    return found
 
 
 def _static(K: Array, inputs: Any, outputs: Any) -> StateSpace:

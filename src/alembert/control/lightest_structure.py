@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from alembert.control import arguments
-from alembert.control.codesign import DesignPoint, _Codesign, _static
+from alembert.control.codesign import DesignPoint, Matrices, _Codesign, _static
 from alembert.control.gramian import Lyapunov
 from alembert.control.riccati import care
 from alembert.control.statespace import StateSpace
@@ -74,6 +73,11 @@ def lightest(
     return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain), effort, response).solve(start, iterations)
 
 
+def _parts(m: Matrices) -> tuple[Any, ...]:
+    """A, B, C, Q, R, G G^T and J_s."""
+    return m.A, m.B, m.C, m.Q, m.R, m.G @ m.G.T, m.structure
+
+
 class _Lightest:
     """J_s and the two limits, of shares of ranges and, behind them, gains or log l."""
 
@@ -82,15 +86,6 @@ class _Lightest:
         self.n = len(problem.names)
         self.output = problem.feedback == "output"
         self._known: tuple[bytes, Any] = (b"", None)
-
-    def _matrices(self, point: DesignPoint) -> tuple[Array, ...]:
-        """A, B, C, Q, R, G G^T and J_s."""
-        P = point.plant
-        Q = arguments.weight("lightest", "Q", point.Q, P.state_names)
-        R = arguments.weight("lightest", "R", point.R, P.input_names, definite=True)
-        G = arguments.matrix("lightest", "disturbance", point.disturbance, rows=P.order)
-        C = P.C if self.output else np.eye(P.order)
-        return P.A, P.B, C, Q, R, G @ G.T, np.asarray(point.structure, dtype=float)
 
     def __call__(self, x: Array) -> tuple[Array, Array, Array] | None:
         """J_s, both mean squares, their slopes, and K; None where the loop is not stable."""
@@ -101,7 +96,8 @@ class _Lightest:
 
     def _evaluated(self, x: Array) -> Any:
         problem, n = self.problem, self.n
-        A, B, C, Q, R, W, structure = self._matrices(problem._point(x))
+        point = problem._point(x)
+        A, B, C, Q, R, W, structure = _parts(problem.matrices(point))
         if self.output:
             K = x[n:].reshape(B.shape[1], -1)
         else:
@@ -120,7 +116,7 @@ class _Lightest:
         # in the gains: F moves by -B dK C, S_u by C^T (dK^T R K + K^T R dK) C
         in_gains = np.array([-2 * B.T @ Y[0] @ X @ C.T, 2 * (R @ KC - B.T @ Y[1]) @ X @ C.T])
         for k in range(n):
-            dA, dB, dC, dQ, dR, dW, dJ = problem.differences(x, k, self._matrices)
+            dA, dB, dC, dQ, dR, dW, dJ = problem.slopes(x, k, point, _parts)
             held = dA - dB @ KC - B @ K @ dC
             slopes[0, k] = dJ
             effort = KC.T @ dR @ KC + (K @ dC).T @ R @ KC + KC.T @ R @ (K @ dC)

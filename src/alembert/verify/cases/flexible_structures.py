@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.control import DesignPoint, SecondOrder, StateSpace, codesign, lightest
+from alembert.control import DesignPoint, DesignSlope, SecondOrder, StateSpace, codesign, lightest
 from alembert.control.gramian import lyapunov
 from alembert.flexible import (
     ComponentModes,
@@ -209,7 +209,9 @@ class _Truss:
             d = np.array(_DRAPER[b], float) - np.array(_DRAPER[a], float)
             self.along[one.unknowns(a, "x y z"), k] = d / np.linalg.norm(d)
 
-    def point(self, areas: Any, response: float = 1.0, effort: float = 1.0) -> DesignPoint:
+    def point(
+        self, areas: Any, response: float = 1.0, effort: float = 1.0, *, slopes: bool = False
+    ) -> DesignPoint:
         a, n = np.asarray(areas, dtype=float), self.n
         M, K = np.tensordot(a, self.M, 1), np.tensordot(a, self.K, 1)
         S = np.linalg.solve(M, np.hstack([K, 0.1 * M + 0.001 * K, self.along, self.vertex]))
@@ -218,11 +220,26 @@ class _Truss:
         plant = StateSpace(A, np.vstack([none, S[:, 2 * n : 2 * n + 6]]), np.hstack([none.T, self.along.T]))
         Q = np.concatenate([np.any(self.vertex, axis=1) / response, np.zeros(n)])
         noise = np.vstack([none[:, :2], S[:, -2:]])
-        return DesignPoint(plant, noise, Q, 1 / effort, float(a @ self.weights))
+        moved = self._slopes(M, S) if slopes else None
+        return DesignPoint(plant, noise, Q, 1 / effort, float(a @ self.weights), slopes=moved)
+
+    def _slopes(self, M: Array, S: Array) -> dict[str, DesignSlope]:
+        """M S = right, so that M dS = d(right) - dM S."""
+        n = self.n
+        right = np.zeros((12, n, S.shape[1]))
+        right[:, :, :n], right[:, :, n : 2 * n] = self.K, 0.1 * self.M + 0.001 * self.K
+        moved = np.linalg.solve(M, right - self.M @ S)
+        A = np.zeros((12, 2 * n, 2 * n))
+        A[:, n:] = -moved[:, :, : 2 * n]
+        low = np.concatenate([np.zeros((12, n, 8)), moved[:, :, 2 * n :]], axis=1)
+        return {
+            f"a{k + 1}": DesignSlope(A[k], low[k, :, :6], 0.0, low[k, :, 6:], structure=self.weights[k])
+            for k in range(12)
+        }
 
     def __call__(self, **areas: float) -> DesignPoint:
         given = {**self.fixed, **areas}
-        return self.point([given[f"a{k}"] for k in range(1, 13)])
+        return self.point([given[f"a{k}"] for k in range(1, 13)], slopes=True)
 
 
 @case(
@@ -253,9 +270,10 @@ def draper_codesign() -> Items:
     )
     yield Check("weight, output feedback [lb]", float(areas @ truss.weights), 1503.4, 0.05, "printed digits")
     multiplier = 0.634
+    printed_truss = truss.point(areas, 1e-4, 50.0 / multiplier)
     best = codesign(
-        lambda scale: truss.point(scale * areas, 1e-4, 50.0 / multiplier),
-        {"scale": (1.0, 1.0 + 1e-9)},
+        lambda none: dataclasses.replace(printed_truss, slopes={"none": DesignSlope()}),
+        {"none": (0.0, 1.0)},
         share=1.0,
         feedback="output",
     )
