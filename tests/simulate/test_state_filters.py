@@ -55,7 +55,7 @@ def flown(found, start, rng, steps):
         nis += told.nis
         if k < steps - 1:
             now = found.predict(now)
-            push = found._process * rng.normal(size=model.nv)
+            push = found.process * rng.normal(size=model.nv)
             q, v, p = found._step((q, v, p), push, 0.0)
     return found.nees(now, q, v, p), nis
 

@@ -20,7 +20,7 @@ from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledSolver
 from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.outcome import Iteration, interrupts_kept
 from alembert.optimal.plant import FREE, Mechanics, Row
-from alembert.optimal.problem import Problem, input_value
+from alembert.optimal.problem import Problem
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import SolverOptions, Transcribed, check, read_nodes
 from alembert.optimal.solver_source import SolverSource
@@ -224,18 +224,7 @@ class PreparedProblem:
             problem.end = self._rows("end", problem.end, end)
             changes["end"] = {**(problem.statement.end or {}), **end}
         if inputs is not None:
-            problem.input_values = dict(problem.input_values)
-            for name, value in inputs.items():
-                if name not in problem.input_values:
-                    raise ArgumentError(
-                        unknown("prepared.solve: the problem has no input", name, problem.input_values)
-                    )
-                new, size = input_value("prepared.solve", name, value), problem.input_values[name].size
-                if new.size != size:
-                    raise ArgumentError(
-                        f"prepared.solve: input {name!r} has {new.size} entries, expected {size}"
-                    )
-                problem.input_values[name] = new
+            problem.input_values = problem.other_inputs("prepared.solve", inputs)
             changes["inputs"] = problem.input_values
             problem.parameters = problem.read_parameters(problem.statement.parameters)
         if parameters is not None:

@@ -289,6 +289,26 @@ class Problem:
         found.parameters[list(self.design)] = values
         return found
 
+    def other_inputs(self, function: str, given: Mapping[str, Any]) -> dict[str, Array]:
+        """The values of all inputs, with those that are given."""
+        found = dict(self.input_values)
+        for name, value in given.items():
+            if name not in found:
+                raise ArgumentError(unknown(f"{function}: the problem has no input", name, found))
+            new, size = input_value(function, name, value), found[name].size
+            if new.size != size:
+                raise ArgumentError(f"{function}: input {name!r} has {new.size} entries, expected {size}")
+            found[name] = new
+        return found
+
+    def with_inputs(self, given: Mapping[str, Any]) -> Problem:
+        """The same problem with these values of its inputs."""
+        found = copy.copy(self)
+        found.transcribed = {}
+        found.input_values = self.other_inputs("with_inputs", given)
+        found.parameters = found.read_parameters(self.statement.parameters)
+        return found
+
     def integrands(self, s: Moment) -> ca.SX:
         """Of the cost, and of the integrals that are bounded."""
         return ca.vertcat(self.cost.rate(s), *(row.value(s) for row in self.integrals))

@@ -46,6 +46,7 @@ from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
+from alembert.optimal.transcription import Transcription
 
 SOLVERS = ("sweep", "ipopt", "fatrop", "highs")
 LARGEST_EXACT = 6000
@@ -166,7 +167,7 @@ class Transcribed:
     def __init__(
         self,
         problem: Problem,
-        transcription: str | None,
+        transcription: str | Transcription | None,
         steps: int,
         nodes: np.ndarray | None,
         *,
@@ -176,8 +177,10 @@ class Transcribed:
             raise ArgumentError(
                 "solve: the system has no controls, so that nothing is to be chosen: simulate it, or make it one of `Phases`"
             )
-        self.name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
-        self.stages = cut(problem, scheme(self.name), steps, nodes, at_run_time=at_run_time)
+        way = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
+        way = scheme(way) if isinstance(way, str) else way
+        self.name = way.name
+        self.stages = cut(problem, way, steps, nodes, at_run_time=at_run_time)
         self._is_small = self.stages.stage.n_instructions() <= LARGEST_EXACT
         self._evaluations: dict[bool, Evaluation] = {}
         self._at_run_time = at_run_time

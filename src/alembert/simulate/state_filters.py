@@ -136,9 +136,10 @@ class StateFilter:
         if min(offsets) < max(offsets):
             told = ", ".join(f"{x.name!r} {x.given.offset:g} s" for x in self.instruments)
             raise ArgumentError(f"StateFilter: the offsets of the sensors are {told}; expected one for all")
-        self._offset = offsets[0]
+        self.offset = offsets[0]
         self._noise = np.concatenate([x.noise for x in self.instruments])
-        self._process = self._intensities(process) / np.sqrt(self.dt)
+        self.process = self._intensities(process) / np.sqrt(self.dt)
+        """(nv,): standard deviations of the unknown efforts that are held over a step"""
         self._manifold = SchemeManifold(self.model)
         self._curved = bool(np.any(self.model.space.curved))
 
@@ -232,10 +233,10 @@ class StateFilter:
         """The estimate one sample later, under efforts that are held."""
         nv, k = self.model.nv, len(self.estimated)
         tau = np.zeros(nv) if efforts is None else efforts_from(self.model, efforts, "StateFilter.predict")
-        noisy = np.flatnonzero(self._process)
+        noisy = np.flatnonzero(self.process)
         root = np.zeros((self.size + len(noisy), self.size + len(noisy)))
         root[: self.size, : self.size] = estimate.S
-        root[self.size :, self.size :] = np.diag(self._process[noisy])
+        root[self.size :, self.size :] = np.diag(self.process[noisy])
 
         def step(d: Array) -> tuple[Array, Array, Array]:
             push = np.zeros((*d.shape[:-1], nv))
@@ -352,7 +353,7 @@ class StateFilter:
             f"{name}.deviations": start.deviations,
             memory: self._packed(start, np.zeros(self.model.nv)),
         }
-        return Sampled(sample, self.dt, offset=self._offset, reads=(*read, memory), posts=first)
+        return Sampled(sample, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
