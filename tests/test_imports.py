@@ -14,6 +14,7 @@ ORDER = [
     "arguments",
     "meaning",
     "own_source",
+    "forking",
     "expression",
     "spatial",
     "joints",

@@ -267,9 +267,28 @@ FORK_OF_A_MODEL = """
 """
 
 
+FORK_AT_FIRST = """
+    import os, sys, threading, time
+    from alembert import forking, library
+
+    model = library.two_link()
+    thread = threading.Thread(target=lambda: model.compute.tree)
+    thread.start()
+    time.sleep(float(sys.argv[1]))  # while it imports what computes
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if len(model.compute.tree) == 2 else 1)
+    print(os.waitpid(child, 0)[1])
+    thread.join()
+    print(len(model.compute.tree) == 2)
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.parametrize("program", [FORK, FORK_OF_A_MODEL], ids=["functions", "a model"])
-@pytest.mark.parametrize("delay", ["0", "0.1", "0.4"])
+@pytest.mark.parametrize(
+    ("program", "delay"),
+    [(FORK, "0"), (FORK, "0.4"), (FORK_OF_A_MODEL, "0"), (FORK_OF_A_MODEL, "0.1"), (FORK_AT_FIRST, "0.02")],
+)
 def test_a_process_forked_while_a_thread_compiles(delay, program):
     """The copy compiles the same kernel, and others: it waits for nobody who is gone."""
     found = subprocess.run(

@@ -7,7 +7,6 @@ import ctypes.util
 import functools
 import itertools
 import math
-import os
 import sys
 import threading
 import time
@@ -22,41 +21,7 @@ import llvmlite.binding as llvm
 
 from alembert.engine import cache, driver, interpreter, outlet, symbols, vectormath
 from alembert.engine.target import Target, host
-
-
-class _Compiling:
-    """Entered by every thread that makes or loads machine code, and waited for by one that forks.
-
-    In the copy of a process only the thread that forked goes on. What another one has locked there, a kernel or LLVM,
-    would never be released.
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
-        self._inside: list[int] = []
-
-    def __enter__(self) -> None:
-        with self._condition:
-            self._inside.append(threading.get_ident())
-
-    def __exit__(self, *error: object) -> None:
-        with self._condition:
-            self._inside.remove(threading.get_ident())
-            self._condition.notify_all()
-
-    def close(self) -> None:
-        """Wait until no other thread is inside, and let none in."""
-        self._condition.acquire()
-        while any(thread != threading.get_ident() for thread in self._inside):
-            self._condition.wait()
-
-    def open(self) -> None:
-        self._condition.release()
-
-
-COMPILING = _Compiling()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=COMPILING.close, after_in_parent=COMPILING.open, after_in_child=COMPILING.open)
+from alembert.forking import COMPILING as COMPILING
 
 
 class Library:

@@ -19,6 +19,7 @@ import numpy as np
 from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
+from alembert.forking import COMPILING
 from alembert.model import printing, sampling
 from alembert.model.elements import (
     WORLD,
@@ -81,16 +82,18 @@ class Model(Methods):
         """What computes: kernels, the reading of arguments, and what is said where a result is not finite."""
         if self.is_constrained:
             return self.constrained_compute
-        from alembert.algorithms import Compute
+        with COMPILING:  # a fork waits until what computes is imported
+            from alembert.algorithms import Compute
 
-        return Compute(self)
+            return Compute(self)
 
     @cached_property
     def constrained_compute(self) -> ConstrainedCompute:
         """What computes under loops, couplings and equations, of which a model may have none."""
-        from alembert.constraints import ConstrainedCompute
+        with COMPILING:
+            from alembert.constraints import ConstrainedCompute
 
-        return ConstrainedCompute(self)
+            return ConstrainedCompute(self)
 
     # --- sizes and indices ----------------------------------------------------------------------------------
 
