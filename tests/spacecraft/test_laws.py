@@ -1,10 +1,14 @@
 """Laws and estimators: closed forms, stability, and honest covariances."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import alembert as al
 from alembert import ArgumentError
+from alembert import spacecraft as sc
+from alembert.simulate import Table
 from alembert.spacecraft import (
     AttitudeFilter,
     gains,
@@ -197,3 +201,73 @@ def test_sliding_design_refuses(change, sentence):
     given = {"inertia": np.eye(3), "slope": 0.1, "reach": 10.0, "accuracy": 0.01, **change}
     with pytest.raises(ArgumentError, match=sentence):
         sliding_design(given.pop("inertia"), **given)
+
+
+def test_a_law_follows_a_turn():
+    """Torques at an estimate on the plan are the plan's; beside it, those of the law: for small angles a product."""
+    t = np.array([0.0, 10.0])
+    half = np.array([0.0, 0.2])
+    turn = Table(t, np.stack([np.cos(half), 0 * half, np.sin(half), 0 * half], axis=1))
+    rate, torque = Table(t, np.tile([0.0, 0.04, 0.0], (2, 1))), Table(t, np.tile([0.1, 0.2, 0.3], (2, 1)))
+    D = np.arange(18.0).reshape(3, 6)
+    law = al.control.StateSpace(0.5 * np.eye(3), np.ones((3, 6)), np.eye(3), D, 0.1)
+    wheels = [
+        sc.ReactionWheel(name, axis, 0.1, 1.0, 100.0) for name, axis in zip("xyz", np.eye(3), strict=True)
+    ]
+    task = sc.follow(wheels, law, attitude=turn, rate=rate, torque=torque)
+    assert task.period == 0.1
+    q = np.array([np.cos(0.2), 0, np.sin(0.2), 0])
+    names = ("attitude", "law")
+
+    def asked(attitude, state):
+        given = {name: ca.SX(ca.DM(x)) for name, x in zip(names, (attitude, state), strict=True)}
+        found = task.function.law(ca.SX(10.0), given)
+        return {name: np.array(ca.evalf(x)).ravel() for name, x in found.items()}
+
+    state = np.array([1.0, 2.0, 3.0])
+    on = asked(np.r_[q, 0, 0.04, 0], state)
+    assert np.allclose(on["wheels"], [1.1, 2.2, 3.3], rtol=0, atol=1e-15)
+    assert np.allclose(on["law"], 0.5 * state, rtol=0, atol=1e-15)
+    off = np.array([1e-5, -2e-5, 3e-5])
+    beside = asked(np.r_[quaternion.multiply(q, np.r_[1.0, off / 2]), 0, 0.04, 0.001], state)
+    y = (
+        np.r_[
+            off,
+            0.04 * np.cross(off, [0, 1, 0]),
+        ]
+        + np.r_[0, 0, 0, 0, 0, 0.001]
+    )
+    # what is left out is of second order in the angle: 1e-9 of it by gains up to 17
+    assert np.allclose(beside["wheels"] - on["wheels"], D @ y, rtol=0, atol=2e-7)
+    lost = asked(np.full(7, np.nan), state)
+    assert lost["wheels"].tolist() == [0, 0, 0]
+    assert lost["law"].tolist() == state.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"law": al.control.StateSpace(-np.eye(3), np.ones((3, 6)), np.eye(3), np.zeros((3, 6)))}, "law is continuous"),
+        ({"law": al.control.StateSpace(np.eye(3), np.ones((3, 6)), np.eye(3), np.zeros((3, 6)), 0.1)}, "factor 1 a sample"),
+        ({"rate": Table([0.0, 1.0], np.zeros((2, 2)))}, "follow: rate: 2, expected 3"),
+        ({"torque": Table([0.0, 1.0], np.zeros((2, 2)))}, "follow: torque: 2, expected 3"),
+    ],
+)  # fmt: skip
+def test_follow_refuses(change, sentence):
+    wheels = [
+        sc.ReactionWheel(name, axis, 0.1, 1.0, 100.0) for name, axis in zip("xyz", np.eye(3), strict=True)
+    ]
+    law = al.control.StateSpace(0.5 * np.eye(3), np.ones((3, 6)), np.eye(3), np.zeros((3, 6)), 0.1)
+    t = [0.0, 1.0]
+    given = {"law": law, "attitude": Table(t, np.zeros((2, 4))), "rate": Table(t, np.zeros((2, 3)))} | change
+    with pytest.raises(ArgumentError, match=sentence):
+        sc.follow(wheels, given.pop("law"), **given)
+
+
+def test_samples_of_a_filter_count_once():
+    """A sample that a filter would take twice is refused: the filter would be too sure."""
+    software = sc.FlightSoftware([sc.estimate(period=0.1)])
+    space = sc.Environment(sc.Epoch.of("2026-03-01T12:00:00"), sc.Encke(sc.Orbit.circular(600e3, 97.8)))
+    sensors = [sc.star_tracker("stars", "hub", space, period=0.5), sc.gyro("rate", "hub", period=0.1)]
+    with pytest.raises(ArgumentError, match=r"takes each sample of 'stars' once, which come every 0\.5 s"):
+        software.controllers(sensors=sensors)

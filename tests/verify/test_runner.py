@@ -7,10 +7,12 @@ import textwrap
 import numpy as np
 import pytest
 
+from alembert import library
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.verify import Check, Line, Plot, Results, case, compare, discover, run, run_case, select
 from alembert.verify.control_plants import chiang_safonov_seven
 from alembert.verify.in_python_control import InAlembert, InPythonControl
+from alembert.verify.programs import DYNAMICS
 from alembert.verify.report import page
 from alembert.verify.results import results
 
@@ -134,6 +136,29 @@ def test_two_programs(mine):
     assert [pair.verdict for pair in compare(first, second)] == ["same"]
     square = run_case(discover([mine])["square"], "pinocchio")
     assert square.message == "not posed to pinocchio"
+
+
+def test_exudyn():
+    pytest.importorskip("exudyn")
+    load = DYNAMICS["exudyn"].load
+    with pytest.raises(UnsupportedError, match="exudyn: friction of 'joint1' is not taken over"):
+        load(library.arm7())
+    model = library.random_tree(3, bodies=2, kinds=("revolute",))
+    with pytest.raises(UnsupportedError, match="exudyn: a kinematic tree gives no potential energy"):
+        load(model).potential_energy(model.neutral())
+    assert run_case(discover()["exudyn_random_trees"]).status == "passed"
+    with pytest.raises(UnsupportedError, match="exudyn: no joint 'spherical'"):
+        load(library.random_tree(3, bodies=2, kinds=("spherical",)))
+
+
+def test_flights_in_basilisk():
+    """Both integrate Euler's equations to 1e-9."""
+    pytest.importorskip("Basilisk")
+    tumbling = discover()["torque_free_asymmetric"]
+    first, second = (
+        results([run_case(tumbling, program)], program, 1.0) for program in ("alembert", "basilisk")
+    )
+    assert {pair.verdict for pair in compare(first, second)} == {"same"}
 
 
 def test_two_programs_of_linear_systems(monkeypatch):

@@ -62,7 +62,7 @@ def verify(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Compare with a program (pinocchio, mujoco, python-control), or with results kept by --save.",
+            help="Compare with a program (pinocchio, mujoco, exudyn, python-control, basilisk), or with results of --save.",
             show_default=False,
         ),
     ] = None,

@@ -448,8 +448,8 @@ def asked_in_python(system: Simulation, events: Sequence[Any]) -> str | None:
         return "no law is a SymbolicLaw"
     if events:
         return f"there is an event ({events[0].name!r})"
-    if system.constrained:
-        return "the model has loops, couplings or equations"
+    if system.constrained and not system.compiles:
+        return "steps of these loops are not in machine code"
     if system.drives is not None:
         return "there are drives"
     if system.python or system.loads.wrench_laws:

@@ -197,7 +197,7 @@ class Stepper:
         starting = self.known(state) < self.past
         kernel = self._starter if starting else self._kernel
         self._run(kernel, state, self.start, self.h, effort, wrench, every, count, out)
-        if self.system.constrained and not np.isfinite(out[..., :count, :]).all():
+        if self.system.constrained and not np.isfinite(self.motion(out[..., :count, :])).all():
             for row in range(count):
                 for _ in range(every):
                     state = self._mended(kernel, state, effort, wrench)
@@ -213,7 +213,8 @@ class Stepper:
 
         def lost(following: Array) -> Array:
             """Steps that went wrong though they started well."""
-            return np.isfinite(state).all(axis=-1) & ~np.isfinite(following).all(axis=-1)
+            good, there = (np.isfinite(self.motion(x)).all(axis=-1) for x in (state, following))
+            return good & ~there
 
         following = step(state)
         bad = lost(following)
@@ -223,13 +224,19 @@ class Stepper:
         renewed[bad, self.layout["chosen"]] = self.system.chosen(self.q(state)[bad], self.v(state)[bad])
         following = np.where(bad[..., None], step(renewed), following)
         bad = lost(following)
-        if bad.any() and self.scheme is not None and bad.ndim == 0:
+        if not bad.any() or bad.ndim:
+            return following
+        held = effort if self.instants is None else effort + self.instants.held(self.flight(state))
+        if self.scheme is not None:
             with suppress(Diverged):  # it stays lost, which is told with its time
-                following = self.python_step(state, effort, self.start, self.h)
-        if bad.ndim == 0 and not np.isfinite(following).all():
-            passed = self._through(state, effort)
+                following = self.python_step(state, held, self.start, self.h)
+        if lost(following):
+            passed = self._through(state, held)
             following = following if passed is None else passed
-        return following
+        if self.instants is None or lost(following):
+            return following
+        following[..., self.layout["flight"]] = self.flight(state)
+        return self.after_instant(following, effort, wrench)
 
     def _through(self, state: Array, effort: Array) -> Array | None:
         """One step across a place where constraints lose rank, by collocation on both sides; None where it cannot be."""

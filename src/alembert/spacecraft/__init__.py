@@ -65,6 +65,7 @@ from alembert.spacecraft.orbits import Orbit as Orbit
 from alembert.spacecraft.orbits import sun_synchronous as sun_synchronous
 from alembert.spacecraft.pointing import control as control
 from alembert.spacecraft.pointing import estimate as estimate
+from alembert.spacecraft.pointing import follow as follow
 from alembert.spacecraft.pointing import manage as manage
 from alembert.spacecraft.pointing import note_docking as note_docking
 from alembert.spacecraft.pointing import unload as unload

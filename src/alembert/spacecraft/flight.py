@@ -53,7 +53,8 @@ class FlightTask:
 
     `writes` has the first values of its messages; others read them `delay` [s] after the task was asked. `reads` are
     names of
-    sensors, of messages of other tasks, or of its own. `duration` [s] is what it takes on the processor.
+    sensors, of messages of other tasks, or of its own. `duration` [s] is what it takes on the processor. Of the sensors in
+    `counts_once`, each sample counts once, as in a filter: their period has to be the task's.
     """
 
     name: str
@@ -65,6 +66,7 @@ class FlightTask:
     delay: float = 0.0
     priority: int = 0
     duration: float = 0.0
+    counts_once: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         who = f"FlightTask {self.name!r}"
@@ -371,8 +373,15 @@ class FlightSoftware:
         written = {name for task in self.tasks for name in task.writes}
         written |= {"propellant", "saturated", _BURNT}
         if sensors:
-            known = written | {x.name for x in sensors}
+            periods = {x.name: x.period for x in sensors}
+            known = written | set(periods)
             for task in self.tasks:
+                for name in task.counts_once:
+                    if name in periods and not math.isclose(periods[name], task.period, rel_tol=1e-9):
+                        raise ArgumentError(
+                            f"FlightSoftware: the task {task.name!r} is asked every {task.period:g} s and takes each sample "
+                            f"of {name!r} once, which come every {periods[name]:g} s; expected the same period"
+                        )
                 for name in task.reads:
                     if name not in known:
                         raise ArgumentError(

@@ -15,15 +15,18 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import expm
 
+from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
 from alembert.simulate.controllers import SymbolicLaw
+from alembert.simulate.loads import Table
 from alembert.simulate.sensors import Measured
 from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel
 from alembert.spacecraft.estimators import AttitudeFilter
 from alembert.spacecraft.flight import FlightTask
 from alembert.spacecraft.frames import lvlh
 from alembert.spacecraft.laws import (
+    attitude_error,
     gains,
     local_motion,
     magnetic_unloading,
@@ -61,9 +64,10 @@ def estimate(
     gyro_walk: float = 1e-7,
     **options: Any,
 ) -> FlightTask:
-    """The filter: writes `filter` (its memory) and `attitude` (quaternion and rate, 7 numbers).
+    """The filter: writes `filter` and `before` (its memory) and `attitude` (quaternion and rate, 7 numbers).
 
-    Until the star tracker has seen something, the attitude is NaN.
+    Between samples it turns at the mean of the gyro's last two readings. Until the star tracker has seen something, the
+    attitude is NaN.
     """
     blank = AttitudeFilter.start([1.0, 0, 0, 0], noise=gyro_noise, walk=gyro_walk, angle=10.0).as_message()
 
@@ -73,23 +77,25 @@ def estimate(
         first = AttitudeFilter.start(
             seen, noise=gyro_noise, walk=gyro_walk, angle=float(np.max(tracker_noise)), bias=1e-4
         ).as_message()
-        moved = state.propagate(m[gyro], period)
+        before = where(finite(m["before"]), m["before"], m[gyro])
+        moved = state.propagate((m[gyro] + before) / 2, period)
         told = moved.with_attitude(seen, tracker_noise).as_message()
         going = where(there, told, moved.as_message())
         following = where(begun, going, where(there, first, m["filter"]))
         known = AttitudeFilter.of_message(following)
         attitude = vector(known.q, known.rate(m[gyro]))
         known_at_all = begun + there > 0
-        return {"filter": following, "attitude": where(known_at_all, attitude, ca.SX.nan(7))}
+        known_attitude = where(known_at_all, attitude, ca.SX.nan(7))
+        return {"filter": following, "attitude": known_attitude, "before": m[gyro]}
 
-    writes = {"filter": blank, "attitude": np.full(7, np.nan)}
+    writes = {"filter": blank, "attitude": np.full(7, np.nan), "before": np.full(3, np.nan)}
     return FlightTask(
         "estimate",
         SymbolicLaw(function),
         period,
-        (tracker, gyro, "filter"),
+        (tracker, gyro, "filter", "before"),
         writes,
-        **{"priority": 3, **options},
+        **{"priority": 3, "counts_once": (tracker,), **options},
     )
 
 
@@ -154,6 +160,62 @@ def control(
     reads = ("attitude", *speeds, *((fix,) if local else ()), *((docked,) if docked else ()))
     writes = {"wheels": np.zeros(len(wheels))}
     return FlightTask("control", SymbolicLaw(function), period, reads, writes, **{"priority": 2, **options})
+
+
+def follow(
+    wheels: Sequence[ReactionWheel],
+    law: StateSpace,
+    *,
+    attitude: Table,
+    rate: Table,
+    torque: Table | None = None,
+    **options: Any,
+) -> FlightTask:
+    """A sampled linear law that holds the craft to a planned turn; writes `wheels`, and `law`, its states.
+
+    Inputs of the law are the small rotation from the planned attitude to the estimated one, and the difference of
+    rates, both in the craft's axes; its outputs are the torques of the motors. The plan has quaternions (N, 4), rates
+    (N, 3) [rad/s] and, if given, torques of the motors (N, wheels) [N m] that are added. The task's period is the law's.
+    """
+    if law.dt <= 0:
+        raise ArgumentError(
+            "follow: law is continuous, expected a sampled one; take al.control.c2d(law, period)"
+        )
+    expected = {"inputs of the law": 6, "outputs of the law": len(wheels), "attitude": 4, "rate": 3}
+    given = dict(zip(expected, (law.D.shape[1], law.D.shape[0], attitude.width, rate.width), strict=True))
+    if torque is not None:
+        expected["torque"], given["torque"] = len(wheels), torque.width
+    for what, count in expected.items():
+        if given[what] != count:
+            raise ArgumentError(f"follow: {what}: {given[what]}, expected {count}")
+    grows = float(np.abs(np.linalg.eigvals(law.A)).max(initial=0.0))
+    if grows > 1 - 1e-9:
+        raise ArgumentError(
+            f"follow: a state of law has the factor {grows:.6g} a sample: it would run away while a motor is at its limit; "
+            "expected a stable law, or a DynamicController, which has anti-windup"
+        )
+
+    def function(t: Any, m: Any) -> dict[str, Any]:
+        known = m["attitude"]
+        there = finite(known)
+        error = quaternion.log(attitude_error(known[:4], quaternion.normalize(attitude.symbolic(t))))
+        turning = quaternion.to_matrix(quaternion.exp(error)).T @ rate.symbolic(t)
+        y = vector(error, known[4:] - turning)
+        x = m["law"]
+        u = ca.DM(law.C) @ x + ca.DM(law.D) @ y
+        if torque is not None:
+            u = u + torque.symbolic(t)
+        following = ca.DM(law.A) @ x + ca.DM(law.B) @ y
+        return {"wheels": where(there, u, ca.SX.zeros(len(wheels))), "law": where(there, following, x)}
+
+    return FlightTask(
+        "follow",
+        SymbolicLaw(function),
+        law.dt,
+        ("attitude", "law"),
+        {"wheels": np.zeros(len(wheels)), "law": np.zeros(len(law.A))},
+        **{"priority": 2, **options},
+    )
 
 
 def _inertia(what: str, given: Any) -> np.ndarray:

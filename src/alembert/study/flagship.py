@@ -8,7 +8,7 @@ low orbit and point again without shaking its panels. `fly(folder)` does, one af
 3. linear models for all values of the panels' stiffness and the antenna's mass, as one transformation;
 4. a sampled attitude controller, and a proof that it holds for these values (`al.certify`);
 5. the turn: spin up, coast with the motors off, stop, with the least effort and still panels at the end (three phases);
-6. the flight: gravity of the Earth with its gradient, drag, a noisy gyro, the motors' limits;
+6. the flight: gravity of the Earth with its gradient and drag; flight software with star tracker, gyro and a Kalman filter;
 7. the same with the parameters that mu found worst, and a thousand times with random ones;
 8. the balances of energy and momentum, which use none of the above.
 
@@ -19,208 +19,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
-from alembert import control, optimal
 from alembert import spacecraft as sc
-from alembert.errors import FileError, NumericalError
-from alembert.flexible import beam
-from alembert.joints import Fixed, Free, Friction, Revolute, Spring
-from alembert.linear import LinearModel, linearize
-from alembert.model import Inertia, Model, ModelBuilder, Placement
+from alembert.errors import FileError
+from alembert.linear import linearize
+from alembert.model import Model
 from alembert.model.io import load, save
-from alembert.simulate import DynamicController, Ensemble, Measured, Table, ensemble, simulate
-from alembert.study import report
+from alembert.simulate import DynamicController, Ensemble, ensemble, simulate
 from alembert.study.certificate import LoopCertificate
 from alembert.study.certification import certify
-from alembert.study.parts import Grid
-from alembert.verify.case import Line, Plot
-from alembert.verify.svg import STYLE, plot
-from alembert.view import Animation
-from alembert.view.page import page
+from alembert.study.flagship_page import Found, summary, tell
+from alembert.study.orbiter import (
+    LENGTH,
+    RANGES,
+    SAMPLE,
+    WHEELS,
+    Mission,
+    attitude_law,
+    hurried,
+    mission,
+    plan,
+    vehicle,
+)
 
 Array = np.ndarray
-AXES = "xyz"
-WHEELS = tuple(f"wheel_{a}" for a in AXES)
-TORQUE, SPEED = 2.0, 600.0
-"""of a wheel, at most: N m, rad/s"""
-RANGES = {"stiffness": (50.0, 70.0), "antenna": (10.0, 14.0)}
-"""bending stiffness of the panels [N m^2], mass of the antenna [kg]"""
-TURN = np.radians(60.0)
-PHASE, NODES = 14.0, 28
-"""of each of the three phases of the turn: seconds, intervals"""
-STEP, SAMPLE, LENGTH = 0.02, 0.1, 60.0
-"""of a flight [s]: integrator, controller, end"""
-
-
-def vehicle(modes: int = 2, *, rolls_only: bool = False) -> Model:
-    """The satellite with so many bending modes of each panel; `rolls_only`: on a pivot, its antenna fixed, to plan with."""
-    builder = ModelBuilder("orbiter", gravity=(0, 0, 0))
-    stiffness, antenna = builder.parameter("stiffness", 60.0), builder.parameter("antenna", 12.0)
-    size = (1.2, 1.2, 1.4)
-    if rolls_only:
-        builder.body("hub", Inertia.box(300.0, size), joint=Revolute((1, 0, 0)), joint_name="roll")
-    else:
-        builder.body("hub", Inertia.box(300.0, size), joint=Free(), joint_name="flight")
-        builder.sensor("gyro", "gyro", "hub")
-        for name, axis in zip(WHEELS, np.eye(3), strict=True):
-            sc.reaction_wheel(builder, name, "hub", axis, inertia=0.05, torque=TORQUE, speed=SPEED)
-    for side, y, sign in (("left", -0.6, -1.0), ("right", 0.6, 1.0)):
-        panel = beam(length=4.0, rhoA=3.0, EI_y=stiffness, bending_y=0, bending_z=modes, damping=(0.0, 0.03))
-        half = np.sqrt(0.5)
-        builder.body(
-            side,
-            panel,
-            joint=Fixed(),
-            joint_name=f"{side}_root",
-            parent="hub",
-            placement=Placement((0, y, 0), (half, 0, 0, sign * half)),
-        )
-        builder.frame(f"{side}_tip", side, node="tip")
-    dish = Inertia.rod(antenna, (0, 0, 0), (1.2, 0, 0))
-    if rolls_only:
-        builder.body("dish", dish, joint=Fixed(), parent="hub", placement=(0.6, 0, 0.4))
-        return builder.build()
-    hinge = Revolute((0, 1, 0))
-    builder.body(
-        "crank",
-        Inertia.rod(1.0, (0, 0, 0), (0.2, 0, 0)),
-        joint=hinge,
-        joint_name="drive",
-        parent="hub",
-        placement=(0.6, 0, -0.2),
-        spring=Spring((300.0,)),
-        friction=Friction((8.0,)),
-    )
-    builder.body(
-        "rod",
-        Inertia.rod(1.5, (0, 0, 0), (0, 0, 0.6)),
-        joint=hinge,
-        joint_name="pin",
-        parent="crank",
-        placement=(0.2, 0, 0),
-    )
-    builder.body("dish", dish, joint=hinge, joint_name="hinge", parent="hub", placement=(0.6, 0, 0.4))
-    builder.frame("rod_end", "rod", (0, 0, 0.6)).frame("lug", "dish", (0.2, 0, 0))
-    builder.frame("focus", "dish", (1.2, 0, 0))
-    builder.loop("lug_pin", hinge, "rod_end", "lug")
-    return builder.build()
-
-
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """The planned turn: at `time`, the angle [rad], the rate [rad/s], and the torque on the hub over the interval [N m]."""
-
-    time: Array
-    angle: Array
-    rate: Array
-    torque: Array
-    cost: float
-    iterations: int
-
-
-def plan() -> Turn:
-    """The turn with the least effort, its motor off in the middle, the panels still at the end: in three phases."""
-    model = vehicle(1, rolls_only=True)
-    rest = {"q": {"roll": TURN, "left": 0.0, "right": 0.0}, "v": 0}
-
-    def phase(**conditions: Any) -> optimal.Problem:
-        return optimal.Problem(model, PHASE, cost=optimal.effort(), **conditions)
-
-    parts = {
-        "spin up": phase(start={"q": model.neutral(), "v": 0}),
-        "coast": phase(limits={"tau": {"roll": (0.0, 0.0)}}),
-        "stop": phase(end=rest),
-    }
-    solution = optimal.Phases(parts).solve(NODES, transcription="hermite-simpson", progress=False)
-    if not solution.success:
-        raise NumericalError(f"flagship: the turn was not found: {solution.message}")
-    found = [solution[name] for name in parts]
-
-    def joined(of: Callable[[Any], Array], last: float) -> Array:
-        return np.concatenate([*(of(x)[:NODES] for x in found), [last]])
-
-    return Turn(
-        joined(lambda x: x.time, 3 * PHASE),
-        joined(lambda x: x.q[:, 0], TURN),
-        joined(lambda x: x.v[:, 0], 0.0),
-        joined(lambda x: x.controls[:, 0], 0.0),
-        solution.cost,
-        solution.iterations,
-    )
-
-
-def hurried() -> Turn:
-    """The same turn for comparison as one gives it by hand: full torque one way, none, the other way; equal durations."""
-    inertia = float(vehicle(1, rolls_only=True).mass_matrix(np.zeros(3))[0, 0])
-    torque = TURN * inertia / (2 * PHASE**2)
-    time = np.linspace(0.0, 3 * PHASE, 3 * NODES + 1)
-    push = torque * ((time < PHASE).astype(float) - (time >= 2 * PHASE) * (time < 3 * PHASE))
-    h = time[1] - time[0]
-    rate = np.concatenate([[0.0], np.cumsum(push[:-1]) * h]) / inertia
-    angle = np.concatenate([[0.0], np.cumsum((rate[:-1] + rate[1:]) / 2) * h])
-    return Turn(time, angle, rate, push, 0.5 * float(np.sum(push[:-1] ** 2) * h), 0)
-
-
-def attitude_law(model: Model) -> tuple[control.StateSpace, LinearModel]:
-    """Angles and rates to the motors, sampled, with a roll-off above the panels' first frequencies; and its linear model."""
-    signals = [*(f"q:flight.w{a}" for a in AXES), *(f"gyro.{a}" for a in AXES)]
-    linear = linearize(model, model.neutral(), inputs=list(WHEELS), outputs=[*signals[:3], "gyro"])
-    moments = np.diag(np.diag(model.mass_matrix(model.neutral())[:3, :3]))
-    bandwidth, damping, corner = 0.3, 0.9, 8.0
-    gains = np.hstack([bandwidth**2 * moments, 2 * damping * bandwidth * moments])
-    lag = -corner * np.eye(3)
-    K = control.StateSpace(
-        lag, corner * gains, np.eye(3), np.zeros((3, 6)), input_names=signals, output_names=WHEELS
-    )
-    return control.c2d(K, SAMPLE, method="tustin"), linear
-
-
-@dataclass(frozen=True, eq=False)
-class Mission:
-    """Where and how it flies; `options` are those of `simulate` and `ensemble`."""
-
-    model: Model
-    q0: Array
-    v0: Array
-    sources: Mapping[str, Any]
-    """what acts from outside, for the balance of momentum"""
-    options: Mapping[str, Any] = field(repr=False)
-
-
-def mission(model: Model, law: control.StateSpace, linear: LinearModel, turn: Turn) -> Mission:
-    epoch, orbit = sc.Epoch.of("2026-03-01T12:00:00"), sc.Orbit.circular(600e3, 97.8)
-    space = sc.Environment(epoch, sc.Encke(orbit))
-    surfaces = [*sc.box("hub", (1.2, 1.2, 1.4))]
-    gravity, drag = space.gravity(degree=2), space.drag(surfaces)
-    q0, v0 = space.start(model, orbit, attitude="inertial")
-    guided = DynamicController(
-        law,
-        about=linear,
-        references={
-            "q:flight.wx": Table(turn.time, turn.angle, outside="hold"),
-            "gyro.x": Table(turn.time, turn.rate, outside="hold"),
-        },
-        limits=dict.fromkeys(WHEELS, TORQUE),
-    )
-    options = {
-        "duration": LENGTH,
-        "step": STEP,
-        "integrator": "rk4",
-        "controller": guided,
-        "efforts": {"wheel_x": Table(turn.time, -turn.torque, "hold", "hold")},
-        "gravity": gravity,
-        "forces": drag,
-        "sensors": [Measured("gyro", SAMPLE, noise=2e-5)],
-        "progress": False,
-    }
-    return Mission(model, q0, v0, {"gravity": gravity, "drag": drag}, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,47 +96,40 @@ def fly(
         )
     with clock("the turn"):
         turns = {"planned": plan(), "by hand": hurried()}
-    missions = {name: mission(model, law, linear, turn) for name, turn in turns.items()}
+    missions = {name: mission(model, law, turn) for name, turn in turns.items()}
     with clock("flights"):
         flights = {name: simulate(model, x.q0, x.v0, **x.options) for name, x in missions.items()}
         worst_of, worst = _worst(certificate)
         there = missions["planned"]
         flights["worst"] = simulate(model, there.q0, there.v0, parameters=worst, **there.options)
+        short, long = (_processor_time(there, length) for length in (SAMPLE, LENGTH))
+        alone = (long - short) / (LENGTH / SAMPLE - 1)
     with clock("dispersions"):
         dispersed = _dispersed(there, ranges, members, folder / "members")
     with clock("balances"):
         balance = sc.momentum_balance(flights["planned"], there.sources)
-    found = _Found(
-        model, few, many, certificate, turns, flights, worst, worst_of, dispersed, balance, clock.seconds
+    found = Found(
+        model,
+        few,
+        many,
+        certificate,
+        turns,
+        flights,
+        worst,
+        worst_of,
+        dispersed,
+        balance,
+        clock.seconds,
+        alone,
     )
     path = folder / "orbiter.html"
     with clock("page"):
-        text = _page(found)
+        text = tell(found)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
-    return Story(path, certificate, flights, dispersed, _summary(found), clock.seconds)
-
-
-# --- pieces -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """All that the page tells."""
-
-    model: Model
-    few: Array
-    many: Array
-    certificate: LoopCertificate
-    turns: Mapping[str, Turn]
-    flights: Mapping[str, Any]
-    worst: Mapping[str, float]
-    worst_of: str
-    dispersed: Ensemble
-    balance: sc.MomentumBalance
-    seconds: Mapping[str, float]
+    return Story(path, certificate, flights, dispersed, summary(found), clock.seconds)
 
 
 class _Clock:
@@ -331,6 +152,13 @@ def _frequencies(model: Model) -> Array:
     """Of the modes that are no rigid motion [rad/s]."""
     found = linearize(model, model.neutral(), inputs=list(WHEELS)).modes()
     return np.array(sorted(mode.frequency for mode in found if mode.frequency > 1e-3))
+
+
+def _processor_time(there: Mission, duration: float) -> float:
+    """Of a flight of this length [s]."""
+    begin = process_time()
+    simulate(there.model, there.q0, there.v0, **{**there.options, "duration": duration})
+    return process_time() - begin
 
 
 def _worst(certificate: LoopCertificate) -> tuple[str, dict[str, float]]:
@@ -361,187 +189,3 @@ def _dispersed(
         checkpoint=checkpoint,
         **there.options,
     )
-
-
-def _error(model: Model, q: Array) -> Array:
-    """Of the attitude [deg], (...,)."""
-    turned = model.neutral()
-    goal = model.integrate(turned, np.r_[TURN, np.zeros(model.nv - 1)])
-    return np.degrees(np.linalg.norm(model.difference(q, goal)[..., :3], axis=-1))
-
-
-def _bending(model: Model, q: Array) -> Array:
-    """Largest deflection of a tip by the first modes [mm], (...,)."""
-    columns = [model.coordinate_names.index(f"{side}.bending_z_1") for side in ("left", "right")]
-    return 1e3 * np.abs(q[..., columns]).max(axis=-1)
-
-
-def _quiet(time: Array) -> Array:
-    """The part of a flight after the turn."""
-    return np.asarray(time > 3 * PHASE + 1.0)
-
-
-def _summary(found: _Found) -> list[tuple[str, str]]:
-    model, flights, certificate = found.model, found.flights, found.certificate
-    planned, by_hand = flights["planned"], flights["by hand"]
-    after = _quiet(planned.time)
-    still, shaken = (_bending(model, x.q[after]).max() for x in (planned, by_hand))
-    ends = _error(model, found.dispersed.q[:, -1])
-    proven = (
-        "nothing is proven" if certificate.mu is None else f"{1 / certificate.mu.upper:.2f} times the ranges"
-    )
-    return [
-        ("proven stable for", proven),
-        (
-            "turn",
-            f"{np.degrees(TURN):.0f} deg in {3 * PHASE:.0f} s, {_error(model, planned.q[-1]):.1e} deg left at the end",
-        ),
-        ("panels after it", f"shake by {still:.2f} mm; {shaken:.2f} mm after a turn given by hand"),
-        (
-            f"{len(ends)} dispersed flights",
-            f"error at the end {np.median(ends):.1e} deg in the middle, {ends.max():.1e} deg at most",
-        ),
-        (
-            "balances",
-            f"angular momentum to {found.balance.angular_error:.0e}, energy to {planned.report.energy_error:.0e}",
-        ),
-    ]
-
-
-def _page(found: _Found) -> str:
-    model, certificate = found.model, found.certificate
-    held = "holds" if certificate.ok else "does not hold"
-    parts = [
-        f"<style>{STYLE}</style>",
-        "<h1>A flexible satellite, from a model file to a controller that is proven and flown</h1>",
-        "<p class=lead>Three wheels, two panels that bend, an antenna on a closed linkage. Every number on this page comes "
-        "from the run that wrote it.</p>",
-        _table("In short", ("", ""), _summary(found), left=2),
-        "<h2>The flight</h2>",
-        _sentence(
-            "Turn the picture with the mouse; the cursor of the plots is the time of the animation. The second tab is the "
-            f"flight with the parameters {found.worst_of}, the third a turn given by hand, after which the panels go on "
-            "shaking."
-        ),
-        _framed(page([_animation(found, name) for name in ("planned", "worst", "by hand")], title="orbiter")),
-        "<h2>The model</h2>",
-        _sentence("Read from orbiter.toml, which stands beside this page."),
-        f"<pre>{escape(str(model))}</pre>",
-        "<h2>Modes</h2>",
-        _sentence(
-            "Frequencies of the whole satellite in rad/s, with two bending modes of each panel, as it flies, and with six."
-        ),
-        _table(
-            "",
-            ("mode", "two", "six", "change"),
-            [
-                [k + 1, f"{a:.4f}", f"{b:.4f}", f"{100 * (a / b - 1):+.2f} %"]
-                for k, (a, b) in enumerate(zip(found.few, found.many, strict=False))
-            ],
-        ),
-        f"<h2>The controller {held}</h2>",
-        _sentence(
-            f"Angles and a gyro, every {SAMPLE:g} s, to the three motors. Uncertain are "
-            + "; ".join(
-                f"{name}, {low:g} to {high:g}" for name, (low, high) in certificate.family.ranges.items()
-            )
-            + "."
-        ),
-        _list([*certificate.holds, *certificate.breaks, str(certificate.family.certificate)]),
-        *(grid.html() for grid in certificate.tables()),
-        "<h2>The turn</h2>",
-        _sentence(
-            f"Planned on a satellite that only rolls and has one mode in each panel: spin up, coast with the motor off, "
-            f"stop, {PHASE:g} s each, with the least effort and the panels still at the end "
-            f"({found.turns['planned'].iterations} iterations, in three phases). Flown in the whole model, with two "
-            "modes."
-        ),
-        _plot("torque on the hub [N m]", [Line(name, x.time, x.torque) for name, x in found.turns.items()]),
-        _plot(
-            "largest tip deflection [mm]",
-            [Line(name, x.time, _bending(model, x.q)) for name, x in found.flights.items()],
-        ),
-        "<h2>Dispersions</h2>",
-        _sentence(
-            f"{len(found.dispersed.q)} flights with random stiffness, antenna, initial rates and noise of the gyro. "
-            "Finished blocks are kept in the folder members: called again, the run goes on where it was."
-        ),
-        _envelope(found),
-        "<h2>Balances</h2>",
-        f"<pre>{escape(str(found.balance))}\n{escape(str(found.flights['planned'].report))}</pre>",
-        "<h2>What it took</h2>",
-        _table("", ("stage", "seconds"), [[k, f"{s:.1f}"] for k, s in found.seconds.items()]),
-        _sentence("Wall clock, compiling included where this machine had not compiled it before."),
-    ]
-    return report.page("A flexible satellite", parts)
-
-
-def _animation(found: _Found, name: str) -> Animation:
-    model, run = found.model, found.flights[name]
-    every = slice(None, None, 5)
-    q, v = run.q[every], run.v[every]
-    speeds = [model.v_slice(x).start for x in WHEELS]
-    titles = {
-        "planned": "Planned turn",
-        "worst": "With the worst parameters",
-        "by hand": "Turn given by hand",
-    }
-    notes = {"left at the end": f"{_error(model, q[-1]):.1e} deg"}
-    if name == "worst":
-        notes |= {key: f"{value:.4g}" for key, value in found.worst.items()}
-    here = q.copy()
-    here[:, :3] = 0.0  # the picture goes with the satellite
-    return Animation(
-        model,
-        run.time[every],
-        here,
-        series={
-            "left to turn [deg]": {"angle": _error(model, q)},
-            "tip deflection [mm]": {"largest": _bending(model, q)},
-            "wheel speeds [rad/s]": dict(zip(WHEELS, v[:, speeds].T, strict=True)),
-        },
-        title=titles[name],
-        notes=notes,
-        trails=["left_tip", "right_tip", "focus"],
-        parameters=found.worst if name == "worst" else None,
-    )
-
-
-def _envelope(found: _Found) -> str:
-    runs, model = found.dispersed, found.model
-    error, bend = _error(model, runs.q), _bending(model, runs.q)
-    rows = []
-    after = _quiet(runs.time)
-    for what, x in (
-        ("error at the end [deg]", error[:, -1]),
-        ("panels after the turn [mm]", bend[:, after].max(axis=1)),
-    ):
-        rows.append([what, *(f"{np.quantile(x, p):.2e}" for p in (0.5, 0.95, 1.0))])
-    lines = [
-        Line(label, runs.time, np.quantile(bend, p, axis=0))
-        for label, p in (("median", 0.5), ("95 %", 0.95), ("largest", 1.0))
-    ]
-    return _table("", ("", "median", "95 %", "largest"), rows) + _plot(
-        "tip deflection of all flights [mm]", lines
-    )
-
-
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, left: int = 1) -> str:
-    return Grid.of(title, head, rows, left=left).html()
-
-
-def _sentence(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
-
-
-def _list(texts: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
-
-
-def _plot(label: str, lines: Sequence[Line]) -> str:
-    return f"<div>{plot(Plot('time [s]', label, tuple(lines)))}</div>"
-
-
-def _framed(text: str) -> str:
-    """A page within this one."""
-    return f'<iframe title="animation" srcdoc="{escape(text)}" style="width:100%;height:44rem;border:0"></iframe>'

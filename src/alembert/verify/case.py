@@ -14,8 +14,8 @@ A case is a function that yields `Check`s (and `Plot`s), under the decorator `ca
         yield Check("period [s]", ours, published, tolerance=1e-9, reason="error control at 1e-12")
 
 Its name is that of the function, its title the docstring's first line; `parameters` reach it as arguments. A function
-with an argument `program` (dynamics) or `systems` (linear systems) computes with whichever program it is given (see
-`alembert.verify.programs`).
+with an argument `program` (dynamics), `systems` (linear systems) or `flights` computes with whichever program it is given
+(see `alembert.verify.programs`).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Case:
 
     @property
     def argument(self) -> str | None:
-        """Which argument is a program: `program` (dynamics), `systems` (linear systems), or none."""
+        """Which argument is a program: `program` (dynamics), `systems` (linear systems), `flights`, or none."""
         taken = inspect.signature(self.function).parameters
         return next((name for name in ARGUMENTS if name in taken), None)
 

@@ -1,9 +1,9 @@
-"""Other programs that can be asked what Alembert is asked: dynamics of the same model, or results on the same linear system.
+"""Other programs that can be asked what Alembert is asked: on the same model, the same linear system, the same flight.
 
 A program of dynamics takes a model and gives an object with `forward_dynamics`, `inverse_dynamics`, `mass_matrix`,
 `bias_forces`, `kinetic_energy` and `potential_energy` in Alembert's coordinates, one state at a time. A program of linear
-systems is asked for gains, norms, poles and zeros. What a program cannot do raises `UnsupportedError` that names the program
-and the feature.
+systems is asked for gains, norms, poles and zeros, one of flights where a rigid body is after a time. What a program cannot
+do raises `UnsupportedError` that names the program and the feature.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.control import StateSpace
+    from alembert.spacecraft import Orbit
 
 Array = np.ndarray
 
@@ -48,6 +49,13 @@ class LinearSystems(Protocol):
     def crossover_margins(self, G: StateSpace) -> tuple[float, float]: ...
 
 
+class Flights(Protocol):
+    """What a program of flights has to answer."""
+
+    def tumble(self, moments: tuple[float, ...], rate: Any, duration: float) -> tuple[Array, Array]: ...
+    def orbit(self, orbit: Orbit, j2: float, duration: float, step: float) -> tuple[Array, Array]: ...
+
+
 @dataclass(frozen=True)
 class OtherProgram:
     """A program by name, as `alembert verify --against` takes it; the package is what Python imports."""
@@ -71,6 +79,13 @@ class SystemsProgram(OtherProgram):
     load: Callable[[], LinearSystems]
 
 
+@dataclass(frozen=True)
+class FlightProgram(OtherProgram):
+    """`load` gives what answers."""
+
+    load: Callable[[], Flights]
+
+
 def _alembert(model: Model) -> Dynamics:
     return model
 
@@ -87,6 +102,12 @@ def _mujoco(model: Model) -> Dynamics:
     return InMujoco(model)
 
 
+def _exudyn(model: Model) -> Dynamics:
+    from alembert.verify.in_exudyn import InExudyn
+
+    return InExudyn(model)
+
+
 def _own_systems() -> LinearSystems:
     from alembert.verify.in_python_control import InAlembert
 
@@ -99,16 +120,37 @@ def _python_control() -> LinearSystems:
     return InPythonControl()
 
 
+def _own_flights() -> Flights:
+    from alembert.verify.in_basilisk import OwnFlights
+
+    return OwnFlights()
+
+
+def _basilisk() -> Flights:
+    from alembert.verify.in_basilisk import InBasilisk
+
+    return InBasilisk()
+
+
 DYNAMICS = {
     "alembert": DynamicsProgram("alembert", "alembert", "alembert", _alembert),
     "pinocchio": DynamicsProgram("pinocchio", "pinocchio", "pin", _pinocchio),
     "mujoco": DynamicsProgram("mujoco", "mujoco", "mujoco", _mujoco),
+    "exudyn": DynamicsProgram("exudyn", "exudyn", "exudyn", _exudyn),
 }
 SYSTEMS = {
     "alembert": SystemsProgram("alembert", "alembert", "alembert", _own_systems),
     "python-control": SystemsProgram("python-control", "control", "control", _python_control),
 }
-ARGUMENTS: dict[str, Mapping[str, OtherProgram]] = {"program": DYNAMICS, "systems": SYSTEMS}
+FLIGHTS = {
+    "alembert": FlightProgram("alembert", "alembert", "alembert", _own_flights),
+    "basilisk": FlightProgram("basilisk", "Basilisk", "bsk", _basilisk),
+}
+ARGUMENTS: dict[str, Mapping[str, OtherProgram]] = {
+    "program": DYNAMICS,
+    "systems": SYSTEMS,
+    "flights": FLIGHTS,
+}
 """the programs that an argument of a case may be"""
 
 

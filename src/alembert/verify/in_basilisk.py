@@ -1,0 +1,117 @@
+"""Flights of one rigid body, put to Alembert and to Basilisk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alembert.joints import Free, Spherical
+from alembert.model import Inertia, ModelBuilder
+from alembert.simulate import simulate
+from alembert.simulate.gravity import EARTH
+from alembert.spacecraft import Encke, Environment, Orbit
+from alembert.spacecraft.frames import EQUATOR
+
+Array = np.ndarray
+
+
+class OwnFlights:
+    """What `alembert.simulate` and `alembert.spacecraft` answer."""
+
+    def tumble(self, moments: tuple[float, ...], rate: Any, duration: float) -> tuple[Array, Array]:
+        """Attitude (wxyz) and rate in body axes [rad/s] of a free body, which starts with its axes along the world's."""
+        a, b, c = moments
+        builder = ModelBuilder("brick", gravity=(0, 0, 0))
+        inertia = Inertia(100.0, (0, 0, 0), (a, 0, b, 0, 0, c))
+        builder.body("brick", inertia, joint=Spherical(), joint_name="attitude")
+        run = simulate(
+            builder.build(),
+            None,
+            rate,
+            duration=duration,
+            integrator="dop853",
+            tolerance=1e-12,
+            progress=False,
+        )
+        return run.q[-1], run.v[-1]
+
+    def orbit(self, orbit: Orbit, j2: float, duration: float, step: float) -> tuple[Array, Array]:
+        """Position [m] and velocity [m/s] from the Earth's centre."""
+        environment = Environment(world=Encke(orbit))
+        builder = ModelBuilder("ball", gravity=(0, 0, 0))
+        builder.body("ball", Inertia.box(100.0, (1, 1, 1)), joint=Free(), joint_name="flight")
+        model = builder.build()
+        q, v = environment.start(model, orbit, attitude="inertial")
+        run = simulate(
+            model, q, v, duration=duration, step=step, interval=duration, integrator="rk4",
+            gravity=environment.gravity(harmonics={2: j2}, gradient=False), progress=False,
+        )  # fmt: skip
+        r, u = environment.inertial(run)
+        return r[-1], u[-1]
+
+
+class InBasilisk:
+    """What Basilisk answers, by its integrator of order 4 with steps of 10 ms for attitudes."""
+
+    def tumble(self, moments: tuple[float, ...], rate: Any, duration: float) -> tuple[Array, Array]:
+        craft = _Craft(np.diag(moments))
+        craft.hub.omega_BN_BInit = [[float(x)] for x in rate]
+        state = craft.after(duration, 0.01)
+        return _quaternion(np.array(state.sigma_BN)), np.array(state.omega_BN_B)
+
+    def orbit(self, orbit: Orbit, j2: float, duration: float, step: float) -> tuple[Array, Array]:
+        craft = _Craft(np.eye(3))
+        craft.add_earth(j2)
+        r, v = orbit.state()
+        craft.hub.r_CN_NInit = [[float(x)] for x in r]
+        craft.hub.v_CN_NInit = [[float(x)] for x in v]
+        state = craft.after(duration, step)
+        return np.array(state.r_BN_N), np.array(state.v_BN_N)
+
+
+class _Craft:
+    """A spacecraft of Basilisk, with all that must live as long as it."""
+
+    def __init__(self, inertia: Array) -> None:
+        from Basilisk.simulation import spacecraft
+        from Basilisk.utilities import SimulationBaseClass
+
+        self._simulation = SimulationBaseClass.SimBaseClass()
+        self._craft = spacecraft.Spacecraft()
+        self._craft.ModelTag = "craft"
+        self.hub = self._craft.hub
+        self.hub.mHub = 100.0
+        self.hub.IHubPntBc_B = inertia.tolist()
+        self._kept: list[Any] = []
+
+    def add_earth(self, j2: float) -> None:
+        from Basilisk.simulation import gravityEffector, spacecraft
+
+        earth = gravityEffector.GravBodyData()
+        earth.planetName, earth.isCentralBody, earth.mu = "earth_planet_data", True, EARTH
+        earth.radEquator = EQUATOR
+        field = gravityEffector.SphericalHarmonicsGravityModel()
+        field.maxDeg, field.muBody, field.radEquator = 2, EARTH, EQUATOR
+        field.cBar = gravityEffector.MultiArray([[1.0], [0.0, 0.0], [-j2 / np.sqrt(5), 0.0, 0.0]])
+        field.sBar = gravityEffector.MultiArray([[0.0], [0.0, 0.0], [0.0, 0.0, 0.0]])
+        earth.gravityModel = field
+        self._craft.gravField.gravBodies = spacecraft.GravBodyVector([earth])
+        self._kept += [earth, field]
+
+    def after(self, duration: float, step: float) -> Any:
+        from Basilisk.utilities import macros
+
+        process = self._simulation.CreateNewProcess("process")
+        process.addTask(self._simulation.CreateNewTask("dynamics", macros.sec2nano(step)))
+        self._simulation.AddModelToTask("dynamics", self._craft)
+        self._simulation.InitializeSimulation()
+        self._simulation.ConfigureStopTime(macros.sec2nano(duration))
+        self._simulation.ExecuteSimulation()
+        return self._craft.scStateOutMsg.read()
+
+
+def _quaternion(sigma: Array) -> Array:
+    """(wxyz) of modified Rodrigues parameters."""
+    square = float(sigma @ sigma)
+    return np.r_[1 - square, 2 * sigma] / (1 + square)
