@@ -34,7 +34,7 @@ from alembert.model.io import load, save
 from alembert.simulate import DynamicController, Ensemble, ensemble, simulate
 from alembert.study.certificate import LoopCertificate
 from alembert.study.certification import certify
-from alembert.study.flagship_page import Found, summary, tell
+from alembert.study.flagship_page import FlightStory, summary, tell
 from alembert.study.orbiter import (
     LENGTH,
     RANGES,
@@ -108,7 +108,7 @@ def fly(
         dispersed = _dispersed(there, ranges, members, folder / "members")
     with clock("balances"):
         balance = sc.momentum_balance(flights["planned"], there.sources)
-    found = Found(
+    found = FlightStory(
         model,
         few,
         many,

@@ -27,7 +27,7 @@ BASILISK = "31 us (18 November 2026)"
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FlightStory:
     """All that the page tells."""
 
     model: Model
@@ -72,7 +72,7 @@ def _quiet(time: Array) -> Array:
     return np.asarray(time > 3 * PHASE + 1.0)
 
 
-def summary(found: Found) -> list[tuple[str, str]]:
+def summary(found: FlightStory) -> list[tuple[str, str]]:
     model, flights, certificate = found.model, found.flights, found.certificate
     planned, by_hand = flights["planned"], flights["by hand"]
     after = _quiet(planned.time)
@@ -99,7 +99,7 @@ def summary(found: Found) -> list[tuple[str, str]]:
     ]
 
 
-def tell(found: Found) -> str:
+def tell(found: FlightStory) -> str:
     model, certificate = found.model, found.certificate
     held = "holds" if certificate.ok else "does not hold"
     parts = [
@@ -194,7 +194,7 @@ def tell(found: Found) -> str:
     return report.page("A flexible satellite", parts)
 
 
-def _animation(found: Found, name: str) -> Animation:
+def _animation(found: FlightStory, name: str) -> Animation:
     model, run = found.model, found.flights[name]
     every = slice(None, None, 5)
     q, v = run.q[every], run.v[every]
@@ -225,7 +225,7 @@ def _animation(found: Found, name: str) -> Animation:
     )
 
 
-def _envelope(found: Found) -> str:
+def _envelope(found: FlightStory) -> str:
     runs, model = found.dispersed, found.model
     error, bend = _error(model, runs.q), _bending(model, runs.q)
     rows = []

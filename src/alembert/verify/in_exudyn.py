@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import exudyn
@@ -28,7 +29,9 @@ class InExudyn:
         self._solver = exudyn.MainSolverImplicitSecondOrder()
         self._settings = exudyn.SimulationSettings()
         self._settings.timeIntegration.verboseMode = 0
-        self._settings.solutionSettings.writeSolutionToFile = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the name it had before 1.13
+            self._settings.solutionSettings.writeSolutionToFile = False
         self._solver.InitializeSolver(self._system, self._settings)
 
     def mass_matrix(self, q: Any) -> Array:
