@@ -28,6 +28,7 @@ from alembert.errors import AlembertError, AlembertWarning
 from alembert.joints import REGISTRY, Limits
 from alembert.model import Model
 from alembert.model.io import load, save
+from alembert.spatial import quaternion
 from alembert.verify import fuzz_motion as fuzz_motion  # has properties of both
 from alembert.verify.fuzz_loops import LOOPS, closed_states, draw_closed
 from alembert.verify.fuzz_trees import TREES, DoesNotApply, Property
@@ -51,14 +52,20 @@ def states_of(model: Model, count: int, seed: int) -> tuple[Array, Array, Array]
 
 
 def _off_half_turns(model: Model, q: Array) -> Array:
-    """Attitudes under springs a little away from half a turn, where the shorter way, and so the spring's energy, jumps."""
+    """Attitudes under springs a little away from half a turn from rest, where the shorter way round, and so the spring's
+    energy, jumps.
+    """
     first = {"free": 3, "spherical": 0}  # of the quaternion, w first
     for joint in model.joints:
         if joint.spring is not None and joint.type.kind in first:
-            at = model.q_slice(joint.name).start + first[joint.type.kind]
-            near = np.abs(q[:, at]) < 0.02
-            q[near, at] = 0.05
-            q[:, at : at + 4] /= np.linalg.norm(q[:, at : at + 4], axis=-1, keepdims=True)
+            begin = first[joint.type.kind]
+            at = slice(model.q_slice(joint.name).start + begin, model.q_slice(joint.name).stop)
+            rest = np.asarray(joint.spring.rest or (0.0,) * begin + (1.0, 0.0, 0.0, 0.0), dtype=float)[begin:]
+            turned = np.stack([quaternion.multiply(quaternion.conjugate(rest), x) for x in q[:, at]])
+            near = np.abs(turned[:, 0]) < 0.02
+            turned[near, 0] = 0.05
+            turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
+            q[near, at] = np.stack([quaternion.multiply(rest, x) for x in turned])[near]
     return q
 
 

@@ -75,9 +75,12 @@ def _coupled(model: Model, rng: np.random.Generator) -> Model:
 
 
 def _condition(model: Model, q: Array) -> float:
-    """Of G in the metric of the mass matrix, over the rows that are independent; infinite where the rank is unclear."""
+    """Of G in the metric of the mass matrix, over the rows that are independent; infinite where that is no metric."""
     G = model.constraint_jacobian(q)
-    root = np.linalg.cholesky(model.mass_matrix(q))
+    try:
+        root = np.linalg.cholesky(model.mass_matrix(q))
+    except np.linalg.LinAlgError:  # bodies deform by more than their modes can say
+        return np.inf
     sizes = np.linalg.svd(np.linalg.solve(root, G.T), compute_uv=False)
     kept = sizes[sizes > 1e-9 * sizes[0]]
     return float(kept[0] / kept[-1])
