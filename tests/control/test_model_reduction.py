@@ -10,6 +10,7 @@ from alembert.control import (
     feedback,
     hankel_optimal,
     linf_norm,
+    modal_truncation,
     reduce_controller,
     split_stable,
     static,
@@ -18,7 +19,7 @@ from alembert.control import (
     weighted_truncation,
 )
 from alembert.errors import ArgumentError, NumericalError
-from alembert.verify.control_plants import chiang_safonov_seven, power_system
+from alembert.verify.control_plants import chiang_safonov_seven, mass_chain, power_system
 
 
 def test_power_system():
@@ -96,6 +97,28 @@ def test_bounds_hold_on_random_systems(seed, dt):
     assert few.system.order <= 6
     assert few.error().gain <= 2.1 * values[-1]
     assert balanced_truncation(G, 7).error().gain < 1e-10
+
+
+@pytest.mark.parametrize("dt", [0.0, 0.1])
+def test_modal_truncation_keeps_poles_and_its_bound(dt):
+    G = mass_chain(4).to_statespace() * 1.0 + static(0.5 * np.eye(2))
+    G = G.sampled(dt) if dt else G
+    for keep_dc in (False, True):
+        found = modal_truncation(G, 4, keep_dc=keep_dc)
+        assert found.system.order == 4
+        assert found.error().gain <= found.bound * (1 + 1e-9)
+        # each kept pole is one of G, to rounding over the distance of poles
+        assert np.abs(found.system.poles()[:, None] - G.poles()).min(axis=1).max() < 1e-9
+    np.testing.assert_allclose(found.system.dc_gain(), G.dc_gain(), atol=1e-9)
+    few = modal_truncation(G, tolerance=found.bound / 2)  # pairs of like gains are left out without keep_dc
+    assert few.bound <= found.bound / 2 * (1 + 1e-12)
+    assert modal_truncation(G, 8).error().gain < 1e-9
+    with pytest.raises(ArgumentError, match="order is 3, which splits a pair of poles; take 2 or 4 states"):
+        modal_truncation(G, 3)
+    with pytest.raises(ArgumentError, match="modal_truncation: order is 9, expected 0 to 8"):
+        modal_truncation(G, 9)
+    with pytest.raises(NumericalError, match="poles are multiple or nearly so, and modes are not told apart"):
+        modal_truncation(tf([1], [1, 2, 1]), 1)
 
 
 def test_poles_that_are_not_stable_are_kept():

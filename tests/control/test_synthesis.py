@@ -27,11 +27,13 @@ from alembert.control import (
     ncf_margin,
     ncfsyn,
     nu_gap,
+    output_ltr,
     reduced_lqg,
     riccati,
     sampled_lqr,
     static,
     tf,
+    weighted_lqg,
     wiener_hopf,
 )
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -548,3 +550,80 @@ def test_reduced_order_of_a_plant_that_needs_no_more():
 def test_refusals_of_designs(make, error, sentence):
     with pytest.raises(error, match=sentence):
         make(tf([1], [1, 1]))
+
+
+# --- recovery at the outputs, weights over frequency ------------------------------------------------------------------
+
+
+def test_recovery_at_the_outputs():
+    """The loop G K at the outputs goes to that of the filter, C (s - A)^-1 L, where the plant has no zeros to the right."""
+    G = StateSpace([[0, 1], [-3, -4]], [[0], [1]], [[2, 1]])
+    filter = lqe(G, 1.0, 1.0, through=[[35], [-61]])
+    target = StateSpace(G.A, filter.L, G.C)
+    w = np.geomspace(0.1, 100, 30)
+    wanted = target.frequency_response(w).response
+    off = []
+    for recovery in (1e2, 1e6, 1e10):
+        found = output_ltr(filter, recovery)
+        assert found.closed_loop().is_stable
+        loop = (G * -found.controller).frequency_response(w).response
+        off.append(np.abs(loop - wanted).max() / np.abs(wanted).max())
+    assert off[2] < 0.01 < off[1] < off[0]
+    by_gain = output_ltr(filter.L, 1e6, plant=G)
+    np.testing.assert_allclose(by_gain.regulator.K, output_ltr(filter, 1e6).regulator.K)
+    with pytest.raises(ArgumentError, match="output_ltr: a gain L needs plant="):
+        output_ltr(filter.L, 1.0)
+    with pytest.raises(ArgumentError, match="output_ltr: recovery is -1"):
+        output_ltr(filter, -1.0)
+
+
+@pytest.mark.parametrize("dt", [0.0, 0.1])
+def test_constant_weights_are_those_of_lqg(dt):
+    G = mass_chain(2).to_statespace()
+    G = G.sampled(dt) if dt else G
+    found = weighted_lqg(G, 2.0, 0.5, 1.0, 0.1)
+    expected = lqg(G, 4.0, 0.25, 1.0, 0.1, weigh="outputs")
+    w = np.geomspace(0.1, 30, 20)
+    a, b = (K.frequency_response(w).response for K in (found.controller, expected.controller))
+    if dt == 0:
+        # both solve the same Riccati equations, to residuals of 1e-12; the H2 controller of a sampled plant is newer
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-7 * np.abs(b).max())
+    else:  # it may use the sample at once, `lqg` that before: no worse
+        assert found.norm**2 <= _sampled_cost(G, expected) * (1 + 1e-9)
+    assert found.closed_loop.is_stable
+
+
+def _sampled_cost(G, design):
+    """E |2 y|^2 + |u/2|^2 of the loop with noise of 1 at the inputs and 0.1 at the outputs."""
+    p, m = G.shape
+    n = G.order
+    plant = StateSpace(
+        G.A,
+        np.hstack([G.B, np.zeros((n, p)), G.B]),
+        np.vstack([2 * G.C, np.zeros((m, n)), G.C]),
+        np.block([
+            [np.zeros((p, m + p)), 2 * G.D],
+            [np.zeros((m, m + p)), 0.5 * np.eye(m)],
+            [np.zeros((p, m)), np.sqrt(0.1) * np.eye(p), G.D],
+        ]),
+        G.dt,
+    )  # fmt: skip
+    return lft(plant, design.controller).h2_norm() ** 2
+
+
+def test_weights_over_frequency_let_the_controller_roll_off():
+    """A cost of controls that grows above 10 rad/s, and a disturbance below 1 rad/s: less gain there, more here."""
+    G = tf([1], [1, 0.1, 1])
+    plain = weighted_lqg(G, 1.0, 0.3, 1.0, 0.01)
+    steep = weighted_lqg(G, 1.0, ([30, 100], [1, 1000 / 3]), 1.0, 0.01)
+    slow = weighted_lqg(G, 1.0, 0.3, 1.0, 0.01, disturbance=([3.0], [1, 0.1]))
+    gain = lambda K, w: abs(K.controller.frequency_response([w]).response[0, 0, 0])  # noqa: E731
+    assert gain(steep, 100.0) < 0.3 * gain(plain, 100.0)
+    assert gain(slow, 0.01) > 2 * gain(plain, 0.01)
+    assert steep.controller.order == 3
+    for found in (plain, steep, slow):
+        assert found.closed_loop.is_stable
+    with pytest.raises(NumericalError, match="weighted_lqg: D12 has rank 0, and there are 1 controls"):
+        weighted_lqg(G, 1.0, ([1], [1, 1]), 1.0, 0.01)
+    with pytest.raises(ArgumentError, match="weighted_lqg: output_weight has 2 inputs, expected 1 or 1"):
+        weighted_lqg(G, static(np.eye(2)), 1.0, 1.0, 0.01)

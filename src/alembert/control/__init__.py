@@ -75,6 +75,7 @@ from alembert.control.quadratic import lqg as lqg
 from alembert.control.quadratic import lqr as lqr
 from alembert.control.quadratic import ltr as ltr
 from alembert.control.quadratic import observer_controller as observer_controller
+from alembert.control.quadratic import output_ltr as output_ltr
 from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.reduced_order import ReducedLQG as ReducedLQG
@@ -83,6 +84,7 @@ from alembert.control.reduction import ReducedSystem as ReducedSystem
 from alembert.control.reduction import balanced_truncation as balanced_truncation
 from alembert.control.reduction import frequency_limited_truncation as frequency_limited_truncation
 from alembert.control.reduction import hankel_optimal as hankel_optimal
+from alembert.control.reduction import modal_truncation as modal_truncation
 from alembert.control.reduction import reduce_controller as reduce_controller
 from alembert.control.reduction import split_stable as split_stable
 from alembert.control.reduction import stochastic_truncation as stochastic_truncation
@@ -133,3 +135,4 @@ from alembert.control.uncertain_lft import unmodelled as unmodelled
 from alembert.control.uncertain_systems import UncertainSystem as UncertainSystem
 from alembert.control.uncertain_systems import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment
+from alembert.control.weighting import weighted_lqg as weighted_lqg

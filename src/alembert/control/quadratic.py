@@ -201,8 +201,7 @@ def ltr(
 ) -> LQG:
     """A filter whose process noise has recovery * B B^T on top, so that the loop at the inputs nears that of K.
 
-    `regulator` comes from `lqr`, or is a gain K together with `plant`. The recovery at the output is that of the dual
-    plant.
+    `regulator` comes from `lqr`, or is a gain K together with `plant`. Recovery at the outputs: `output_ltr`.
     """
     if not isinstance(regulator, StateFeedback):
         if plant is None:
@@ -211,13 +210,42 @@ def ltr(
         poles = np.sort_complex(np.linalg.eigvals(plant.A - plant.B @ K))
         regulator = StateFeedback(plant, K, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = regulator.plant
-    if not (recovery >= 0 and np.isfinite(recovery)):
-        raise ArgumentError(f"ltr: recovery is {recovery!r}, expected a number of zero or more")
+    _check_recovery("ltr", recovery)
     way = G.B if through is None else arguments.matrix("ltr", "through", through, rows=G.order)
     W = arguments.weight("ltr", "process", process, [f"w{k}" for k in range(way.shape[1])])
     noise = scipy.linalg.block_diag(W, recovery * np.eye(G.shape[1]))
     found = _filter("ltr", G, noise, sensor, np.hstack([way, G.B]))
     return LQG(observer_controller(regulator, found), regulator, found)
+
+
+def output_ltr(
+    filter: KalmanFilter | Any,
+    recovery: float,
+    Q: Any = 0.0,
+    R: Any = 1.0,
+    *,
+    plant: StateSpace | None = None,
+) -> LQG:
+    """A regulator whose cost has recovery * C^T C on top, so that the loop at the outputs nears C (s - A)^-1 L.
+
+    `filter` comes from `lqe`, or is a gain L together with `plant`; Q and R as for `lqr`. The dual of `ltr`.
+    """
+    if not isinstance(filter, KalmanFilter):
+        if plant is None:
+            raise ArgumentError("output_ltr: a gain L needs plant=")
+        L = arguments.matrix("output_ltr", "filter", filter, plant.order, plant.shape[0])
+        poles = np.sort_complex(np.linalg.eigvals(plant.A - L @ plant.C))
+        filter = KalmanFilter(plant, L, np.full((plant.order, plant.order), np.nan), poles, np.nan)
+    G = filter.plant
+    _check_recovery("output_ltr", recovery)
+    cost, R, S = _cost("output_ltr", G, Q, R, None, "states")
+    regulator = _regulator("output_ltr", G, cost + recovery * G.C.T @ G.C, R, S)
+    return LQG(observer_controller(regulator, filter), regulator, filter)
+
+
+def _check_recovery(function: str, recovery: float) -> None:
+    if not (recovery >= 0 and np.isfinite(recovery)):
+        raise ArgumentError(f"{function}: recovery is {recovery!r}, expected a number of zero or more")
 
 
 def _cost(

@@ -12,6 +12,7 @@ method:
     stochastic      Q of the phase matrix:   |G^-1 (G - G_r)| <= prod (1 + s_i)/(1 - s_i) - 1  (Green 1988)           (3)
     weighted        P of G W_i, Q of W_o G   (Enns 1984); no bound
     Hankel          the best in the Hankel norm, |G - G_r|_H = sigma_(r+1)  (Glover 1984)                             (4)
+    modal           G = D + sum c_i b_i / (s - p_i), the largest terms: |G - G_r| <= sum |c_i| |b_i| / -Re p_i          (5)
 
 Poles that are not stable, integrators among them, are split off first and kept as they are.
 """
@@ -34,6 +35,7 @@ from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
+_DISTINCT = 1e8  # condition of eigenvectors up to which modes are told apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,48 @@ def balanced_truncation(
     k = _order("balanced_truncation", G, values, rest.order, order, tolerance)
     reduced = (_residualised if keep_dc else _projected)(stable, S, R, k)
     return ReducedSystem(_joined(G, reduced, rest), G, values, 2 * float(np.sum(values[k:])))
+
+
+def modal_truncation(
+    G: StateSpace, order: int | None = None, *, tolerance: float | None = None, keep_dc: bool = False
+) -> ReducedSystem:
+    """The modes of the largest gains |c_i| |b_i| / decay, (5): `order` states in all, or as few as `tolerance` allows.
+
+    Poles of the result are poles of G. With `keep_dc` the gain at zero frequency of what is left out stays, as a direct
+    part. `singular_values` are the gains, one for each stable state.
+    """
+    what = "modal_truncation"
+    stable, rest = _parts(what, G)
+    poles, V = np.linalg.eig(stable.A)
+    condition = np.linalg.cond(V)
+    if condition > _DISTINCT:
+        raise NumericalError(
+            f"{what}: the eigenvectors have the condition {condition:.1e}: poles are multiple or nearly so, and modes are "
+            "not told apart; use `balanced_truncation`"
+        )
+    b = np.linalg.norm(np.linalg.solve(V, stable.B.astype(complex)), axis=1)
+    gains = b * np.linalg.norm(stable.C @ V, axis=0) / -poles.real
+    modes = sorted(np.flatnonzero(poles.imag >= 0), key=lambda i: -gains[i])
+    values = np.concatenate([[gains[i]] * (1 if poles[i].imag == 0 else 2) for i in modes])
+    ends = np.cumsum([0, *(1 if poles[i].imag == 0 else 2 for i in modes)])
+    if order is not None and tolerance is None:
+        _check_order(what, G, rest.order, order)
+        k = int(order) - rest.order
+        if k not in ends:
+            raise ArgumentError(
+                f"{what}: order is {order}, which splits a pair of poles; take {order - 1} or {order + 1} states"
+            )
+    else:
+        least = _order(what, G, values * (1.0 if keep_dc else 0.5), rest.order, order, tolerance)
+        k = int(ends[np.searchsorted(ends, least)])
+    T = np.column_stack(
+        [x for i in modes for x in ([V[:, i].real] if poles[i].imag == 0 else [V[:, i].real, V[:, i].imag])]
+    )
+    A, B, C = np.linalg.solve(T, stable.A @ T), np.linalg.solve(T, stable.B), stable.C @ T
+    D = stable.D + (C[:, k:] @ np.linalg.solve(-A[k:, k:], B[k:]) if keep_dc else 0.0)
+    reduced = stable.with_matrices(A[:k, :k], B[:k], C[:, :k], D)
+    bound = float(values[k:].sum()) * (2 if keep_dc else 1)
+    return ReducedSystem(_joined(G, reduced, rest), G, values, bound)
 
 
 def hankel_optimal(G: StateSpace, order: int) -> ReducedSystem:
@@ -275,10 +319,7 @@ def _order(
             if tolerance is not None and tolerance >= 0
             else len(values)
         )
-    if order != int(order) or not kept <= order <= G.order:
-        raise ArgumentError(
-            f"{function}: order is {order}, expected {kept} to {G.order}; {kept} poles are not stable, and are kept"
-        )
+    _check_order(function, G, kept, order)
     k = int(order) - kept
     rank = int(np.count_nonzero(values > 1e-13 * values[0])) if len(values) else 0
     if k < len(values) and 0 < k < rank and values[k - 1] - values[k] < 1e-9 * values[k - 1]:
@@ -287,6 +328,13 @@ def _order(
             f"take {order - 1} or {order + 1} states"
         )
     return min(k, rank) if k < len(values) else len(values)
+
+
+def _check_order(function: str, G: StateSpace, kept: int, order: int) -> None:
+    if order != int(order) or not kept <= order <= G.order:
+        raise ArgumentError(
+            f"{function}: order is {order}, expected {kept} to {G.order}; {kept} poles are not stable, and are kept"
+        )
 
 
 def _projected(G: StateSpace, S: Array, R: Array, k: int) -> StateSpace:

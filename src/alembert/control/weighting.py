@@ -5,6 +5,9 @@
 so that z = [W1 S; W2 K S; W3 T] w with S = (1 + G K)^-1 and T = 1 - S, for u = K y. A W3 that is not proper
 (s^2/40000, say) is a pair (numerator, denominator): its polynomial part acts on the states of G, s (C x) = C A x + C
 B u and so on, as long as the product with G is proper.
+
+Weights of LQG that depend on frequency make the cost E |W_y C x|^2 + |W_u u|^2 (Gupta 1980, "Frequency-shaped cost
+functionals: extension of linear-quadratic-Gaussian design methods", J. Guidance and Control 3): `weighted_lqg`.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from alembert.control import arguments
 from alembert.control.interconnection import append, common_dt, series, static
 from alembert.control.statespace import StateSpace
+from alembert.control.synthesis import Synthesis, h2syn
 from alembert.control.transfer import polynomial, tf, times_polynomial
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
 
@@ -72,23 +77,80 @@ def augment(G: StateSpace, W1: Any = None, W2: Any = None, W3: Any = None) -> St
     return found.renamed(outputs=names, inputs=base.input_names)
 
 
+def weighted_lqg(
+    plant: StateSpace,
+    output_weight: Any,
+    control_weight: Any,
+    process: Any,
+    sensor: Any,
+    *,
+    through: Any = None,
+    disturbance: Any = None,
+) -> Synthesis:
+    """LQG with weights that depend on frequency: E |W_y C x|^2 + |W_u u|^2 is least (Gupta 1980).
+
+    `output_weight` and `control_weight` are systems, (numerator, denominator), matrices or numbers; that of the controls
+    must have a direct part. `process`, `sensor` and `through` are those of `lqe`; `disturbance` is a stable system that
+    colours the noise of the process. An H2 problem (`h2syn`): the controller has the states of the weights too, and
+    `norm` squared is the cost.
+    """
+    what = "weighted_lqg"
+    n, (p, m) = plant.order, plant.shape
+    G = plant.B if through is None else arguments.matrix(what, "through", through, rows=n)
+    k = G.shape[1]
+    W = arguments.weight(what, "process", process, [f"w{i}" for i in range(k)])
+    V = arguments.weight(what, "sensor", sensor, plant.output_names, definite=True)
+    given = (("output_weight", output_weight, p), ("control_weight", control_weight, m))
+    Wy, Wu = (_system(what, name, x, size) for name, x, size in given)
+    colour = _system(what, "disturbance", np.eye(k) if disturbance is None else disturbance, k)
+    common_dt(what, [plant, Wy, Wu, colour])
+    zero = np.zeros
+    base = StateSpace(
+        plant.A,
+        np.hstack([G, zero((n, p)), plant.B]),
+        np.vstack([plant.C, zero((m, n)), plant.C]),
+        np.block(
+            [[zero((p, k + p)), plant.D], [zero((m, k + p)), np.eye(m)], [zero((p, k)), _root(V), plant.D]]
+        ),
+        plant.dt,
+        state_names=plant.state_names,
+    )
+    first = append(colour * static(_root(W), dt=colour.dt), static(np.eye(p + m), dt=plant.dt))
+    P = series(first, base, append(Wy, Wu, static(np.eye(p), dt=plant.dt)))
+    inputs = [*(f"w{i}" for i in range(k)), *(f"v{i}" for i in range(p)), *plant.input_names]
+    outputs = [*(f"z{i}" for i in range(P.shape[0] - p)), *plant.output_names]
+    P = P.renamed(inputs=arguments.distinct(inputs), outputs=arguments.distinct(outputs))
+    try:
+        return h2syn(P, controls=m, measurements=p)
+    except NumericalError as error:
+        raise NumericalError(f"{what}: {str(error).partition(': ')[2]}") from None
+
+
+def _root(W: Array) -> Array:
+    values, vectors = np.linalg.eigh(W)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
 def _weight(name: str, W: Any, size: int) -> StateSpace | None:
-    if W is None:
-        return None
+    return None if W is None else _system("augment", name, W, size)
+
+
+def _system(function: str, name: str, W: Any, size: int) -> StateSpace:
+    """A stable weight of `size` signals."""
     if isinstance(W, tuple):
         try:
             W = tf(*W)
         except ArgumentError as error:
-            raise ArgumentError(f"augment: {name}: {str(error).partition(': ')[2]}") from None
+            raise ArgumentError(f"{function}: {name}: {str(error).partition(': ')[2]}") from None
     W = W if isinstance(W, StateSpace) else static(W)
     if W.shape == (1, 1) and size > 1:
         W = append(*([W] * size))
     if W.shape[1] != size:
-        raise ArgumentError(f"augment: {name} has {W.shape[1]} inputs, expected 1 or {size}")
+        raise ArgumentError(f"{function}: {name} has {W.shape[1]} inputs, expected 1 or {size}")
     if not W.is_stable:
         pole = np.linalg.eigvals(W.A)[int(np.argmax(W.decay()))]
         raise ArgumentError(
-            f"augment: {name} is not stable, it has the pole {pole + 0.0:.6g}, which no controller reaches; move it to "
+            f"{function}: {name} is not stable, it has the pole {pole + 0.0:.6g}, which no controller reaches; move it to "
             "the left, 1/s to 1/(s + 1e-4), or shape the loop with it (`ncfsyn`)"
         )
     return W
