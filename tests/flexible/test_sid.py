@@ -100,6 +100,39 @@ def expected(points, chi=True):
     )
 
 
+def printed(text):
+    """In the layout of published files (PY_SID's beam of EMBSlib): wide columns, D exponents, blocks that are not needed."""
+    lines = ["    2   2    :No. nodes, No. modes:File created using PY_SID!"]
+    for line in text.splitlines()[1:]:
+        left, equals, right = (part.strip() for part in line.partition("="))
+        left = {"new modal": "new modal", "ielastq(1)": "ielastq (   1)", "ielastq(2)": "ielastq (   2)"}.get(
+            left, left
+        )
+        if left.startswith("m"):
+            right = right.replace("E", "D")
+        if left == "Oe":
+            # quadratic forms of rates, which follow from the others
+            lines += [
+                "           Ge",
+                "                order                 =    0",
+                "                nrow = 2",
+            ]
+            lines += ["                m0( 1, 6)             = 1.00000000000D+00", "           end Ge"]
+        shown = f"     {left:<27}" + (f" = {right:>20}" if equals or left == "new modal" else "")
+        lines.append(shown.rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def test_the_layout_of_published_files(tmp_path, points):
+    plain, wide = tmp_path / "plain.SID_FEM", tmp_path / "wide.SID_FEM"
+    text = written(points).replace("'first bending'", "Eigen Mode    7 :       51.626 Hz")
+    plain.write_text(text)
+    wide.write_text(printed(text))
+    one, two = (fl.read_sid(path, attachment=1, nodes={"tip": 2}) for path in (plain, wide))
+    assert two.modes == ("Eigen_Mode_7_51_626_Hz", "torsion")
+    assert one == two
+
+
 @pytest.mark.parametrize(
     "way", [{}, {"last": True}, {"swapped": True}, {"sign": -1.0}, {"chi": False}], ids=lambda way: str(way)
 )
