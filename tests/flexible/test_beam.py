@@ -102,6 +102,15 @@ def test_second_order_against_the_strains(ends):
     np.testing.assert_allclose(error(0.04 * q0) / error(0.02 * q0), 8.0, rtol=0.05)
 
 
+def test_slender_beams_with_torsion_bend_further_than_their_radius():
+    """Second order of torsion with bending is not in the mass, where a small inertia of torsion would not outweigh it."""
+    tube = beam(
+        1.0, 1.0, EI_y=1.0, EI_z=1.0, GJ=0.7, rhoI_y=1e-4, rhoI_z=1e-4, bending_y=1, bending_z=1, torsion=1
+    )
+    assert tube.node_array("tip", "foreshortening")[0, 2, 2] != 0.0
+    assert tube.least_inertia([0.05, 0.0, 0.2]) > 0.0
+
+
 def test_tip_mass():
     body = beam(1.0, 1.0, EI_z=1.0, bending_y=3, tip=Inertia.point(1.0))
     np.testing.assert_allclose(body.frequencies(), [1.5572978612, 16.2500851582, 50.8958428312], rtol=DIGITS)

@@ -17,7 +17,9 @@ R' = R a'~, r' = R (e_x + e), with f(a, b) = a x (b x e_x):
     b_2 = 1/2 int_0^x a x a' ds                                      rotation vector, beside a                (5)
 
 Along x (4) is the foreshortening -1/2 int w'^2 of bending, across x it is what torsion makes of bending: a flat beam that
-is bent on edge buckles sideways. By (5) a beam that is bent both ways twists.
+is bent on edge buckles sideways. By (5) a beam that is bent both ways twists. Nodes have all of it. The integrals over the
+mass have (4) along x alone: the rest, squared, belongs to the modal masses, which are constant; the small inertia of torsion
+would be outweighed by the first deflections beyond the sections' radius of gyration.
 
 Coordinates are displacements (bending, axial, in metres) or angles (torsion) where the shape is largest: at the tip for
 clamped modes.
@@ -244,11 +246,11 @@ def _finest(families: list[Shapes]) -> tuple[Array, Array]:
     return max((f.basis for f in families), key=lambda basis: basis.degree).points
 
 
-def _carried(displaced: Array, turned: Array, chi: Array, twist: Array, offset: Array) -> tuple[Array, Array]:
-    """phi and chi of points fixed to sections at an offset d: phi + psi x d, chi + psi x (psi x d) + twist x d."""
+def _carried(displaced: Array, turned: Array, chi: Array, offset: Array) -> tuple[Array, Array]:
+    """phi and chi of points fixed to sections at an offset d: phi + psi x d, chi along x + psi x (psi x d)."""
     arm = np.cross(turned, offset)
     second = np.cross(turned[:, :, None], arm[:, None, :])
-    return displaced + arm, chi + (second + np.swapaxes(second, 1, 2)) / 2 + np.cross(twist, offset)
+    return displaced + arm, chi * _X + (second + np.swapaxes(second, 1, 2)) / 2
 
 
 def _points(
@@ -270,7 +272,7 @@ def _points(
     whole = start is None
     if start is not None:
         xi, weights = start + (1 - start) * xi, (1 - start) * weights
-    fields = _sections(families, xi, L, whole)
+    fields = _sections(families, xi, L, whole)[:3]
     center = np.zeros((len(xi), 3))
     center[:, 0] = L * xi
     parts = []
@@ -282,7 +284,7 @@ def _points(
     else:
         parts.append((line * L * weights, center + offset, *_carried(*fields, offset)))
     if tip is not None:
-        end = _sections(families, np.ones(1), L, whole)
+        end = _sections(families, np.ones(1), L, whole)[:3]
         for mass, place in _point_masses(tip):
             parts.append((np.array([mass]), np.array([[L, 0.0, 0.0]]) + place, *_carried(*end, place)))
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
