@@ -88,10 +88,42 @@ def test_ports_that_start_within_reach_are_captured_at_once(pair, options):
         al.simulate(model, q0, v0, duration=1.0, step=0.1, events=[event], sensors=[switch], progress=False)
 
 
+def test_an_arm_berths_a_module():
+    builder = al.ModelBuilder("station", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(20.0, (3, 3, 3)), joint=al.Free(), joint_name="flight")
+    arm = al.Inertia.rod(3.0, (0, 0, 0), (3, 0, 0))
+    builder.body(
+        "arm", arm, parent="hub", joint=al.Revolute((0, 0, 1)), joint_name="shoulder", placement=(1.5, 0, 0)
+    )
+    builder.body("module", al.Inertia.box(3.0, (1, 1, 1)), joint=al.Free(), joint_name="drift")
+    builder.frame("tip", "arm", al.Placement((3, 0, 0)))
+    builder.frame("port", "hub", al.Placement((1.5, 2.0, 0)))
+    model = builder.build()
+    q0 = model.neutral()
+    q0[model.q_slice("drift").start] = 5.0
+    events = sc.berthing(model, "tip", "module", "port", grip=0.2, berth=1.6, release=1.8)
+    swing = {"shoulder": sc.rest_to_rest([0.3, 1.5], [0.0, 0.7])}
+    run = al.simulate(
+        model, q0, duration=2.5, step=0.05, integrator="rk4", prescribed=swing, events=events, progress=False
+    )
+    assert [x.time for x in run.events] == pytest.approx([0.2, 1.6, 1.8])
+    # all begins at rest: RK4 on a swing of 1.2 s in steps of h leaves (h/1.2)^4 of some 10 N s of arm and module, 10 m away
+    h = model.momentum(run.q, run.v, about="world")
+    assert np.abs(h).max() < 100 * (0.05 / 1.2) ** 4
+    X, Y = (model.frame_pose(run.q, x) for x in ("port", "module"))
+    seen = np.einsum("kji,kj->ki", X.rotation, Y.translation - X.translation)
+    np.testing.assert_allclose(seen[-14:], np.broadcast_to(seen[-1], (14, 3)), atol=1e-8)  # the port holds it
+    assert np.linalg.norm(seen[-1] - seen[0]) > 1.5
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: sc.latching(sc.Capture("port", "probe"), 1.0), "expected a Capture with a joint="),
+        (
+            lambda: sc.berthing(al.library.make("arm7"), *(3 * ["world"]), grip=1.0, berth=1.0, release=2.0),
+            "grip at 1 s, berth at 1 s, release at 2 s, expected them in this order",
+        ),
         (lambda: sc.note_docking(period=1.0), "note_docking: switch and reach, expected one of them"),
         (
             lambda: sc.docking_switch("x", "port", period=1.0),

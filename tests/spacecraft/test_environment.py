@@ -295,6 +295,18 @@ def test_bad_input(make, message):
         make()
 
 
+def test_optimal_control_feels_the_gradient():
+    """To hold an attitude against the gravity gradient for 10 s takes its torque, which turns by 0.01 rad meanwhile."""
+    builder = al.ModelBuilder("brick", gravity=(0, 0, 0))
+    builder.body("brick", al.Inertia.box(1000, (1, 2, 4)), joint=al.Spherical(), joint_name="attitude")
+    model, still = builder.build(), np.zeros(3)
+    pull = Environment(world=Encke(Orbit.circular(500e3, 51.0))).gravity(degree=0)
+    held = {"q": np.array([math.cos(math.pi / 8), 0, math.sin(math.pi / 8), 0]), "v": still}
+    problem = al.optimal.Problem(model, 10.0, start=held, end=held, cost=al.optimal.effort(), gravity=pull)
+    torque = al.simulate.Forces(model, pull).efforts(held["q"], still)
+    assert problem.solve(8).cost == pytest.approx(torque @ torque * 10.0 / 2, rel=1e-3)
+
+
 def test_balanced_rotors_go_with_their_carriers(monkeypatch):
     """Gravity on a wheel that is symmetric about its axis acts on what carries it, whatever its angle: an identity."""
     builder = al.ModelBuilder("craft", gravity=(0, 0, 0))

@@ -2,11 +2,13 @@
 
 import math
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert import ArgumentError
+from alembert import spacecraft as sc
 from alembert.spacecraft import (
     Encke,
     Environment,
@@ -312,3 +314,27 @@ def test_contradictions_are_named():
     wrong = al.simulate.Sampled(lambda t, m: {"x": np.zeros(2)}, 0.1, posts={"x": 0.0})
     with pytest.raises(ArgumentError, match="posted 'x' of shape"):
         al.simulate(model, duration=1.0, step=0.1, integrator="rk4", controller=wrong, progress=False)
+
+
+def test_a_proof_mass_pushes_the_craft_the_other_way():
+    """5 kg under 2 N: to the end of its stroke, and on without force; momentum is kept all the way."""
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(300.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+    device = sc.proof_mass(builder, "shaker", "hub", (0, 0, 2), mass=5.0, force=2.0, stroke=0.1)
+    model = builder.build()
+    law = al.simulate.SymbolicLaw(lambda t, m: {"push": ca.SX(3.0)})
+    task = sc.FlightTask("push", law, 0.01, (), {"push": 0.0})
+    hardware = sc.Hardware(model, {"push": [device]}, 0.01)
+    run = al.simulate(
+        model, duration=1.0, step=0.01, integrator="rk4", progress=False,
+        controller=sc.FlightSoftware([task]).controllers(hardware),
+    )  # fmt: skip
+    speed = run.v[:, model.v_slice("shaker").start]
+    share = 2.0 * (1 / 5.0 + 1 / 300.0)  # relative acceleration
+    pushed = run.time < np.sqrt(2 * 0.1 / share)
+    np.testing.assert_allclose(speed[pushed], share * run.time[pushed], rtol=1e-12, atol=1e-14)
+    assert speed[-1] == speed[-20] < np.sqrt(2 * 0.1 * share) + 0.01 * share  # at most a period more
+    np.testing.assert_allclose(model.momentum(run.q, run.v, about="world"), 0.0, atol=1e-13)
+    assert run.measurements["saturated"].values[-1, 0] == 1.0
+    with pytest.raises(ArgumentError, match=r"proof_mass 'x': stroke is 0\.0, expected a positive number"):
+        sc.proof_mass(builder, "x", "hub", (1, 0, 0), mass=1.0, stroke=0.0)

@@ -22,6 +22,7 @@ from alembert.spacecraft.devices import yo_yo as yo_yo
 from alembert.spacecraft.docking import Capture as Capture
 from alembert.spacecraft.docking import Latch as Latch
 from alembert.spacecraft.docking import Separate as Separate
+from alembert.spacecraft.docking import berthing as berthing
 from alembert.spacecraft.docking import docking as docking
 from alembert.spacecraft.docking import docking_port as docking_port
 from alembert.spacecraft.docking import docking_switch as docking_switch
@@ -70,6 +71,8 @@ from alembert.spacecraft.pointing import manage as manage
 from alembert.spacecraft.pointing import note_docking as note_docking
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
+from alembert.spacecraft.proof_masses import ProofMass as ProofMass
+from alembert.spacecraft.proof_masses import proof_mass as proof_mass
 from alembert.spacecraft.redundancy import redundant as redundant
 from alembert.spacecraft.sensors import accelerometer as accelerometer
 from alembert.spacecraft.sensors import earth_sensor as earth_sensor

@@ -161,6 +161,32 @@ def latching(capture: Capture, time: float) -> tuple[Event, Latch]:
     return Event(lambda t, q, v: t - time, f"latch of {capture.frame_b}", 1, latch), latch
 
 
+def berthing(
+    model: Model, tip: str, grapple: str, port: str, *, grip: float, berth: float, release: float
+) -> list[Event]:
+    """The events of a berthing: the arm's `tip` takes hold of a `grapple` frame, the `port` holds it, the tip lets go.
+
+    Between the times `grip` and `berth` [s] the arm carries what it holds, by prescribed motion (`rest_to_rest`) or a law;
+    all three keep momentum, and hold what they hold where it is then.
+    """
+    for frame in (tip, grapple, port):
+        model.frame(frame)
+    if not 0 <= grip < berth < release:
+        raise ArgumentError(
+            f"berthing: grip at {grip:g} s, berth at {berth:g} s, release at {release:g} s, expected them in this order"
+        )
+    held = Attach(tip, grapple)
+
+    def at(time: float, name: str, action: Any) -> Event:
+        return Event(lambda t, q, v: t - time, name, 1, action)
+
+    return [
+        at(grip, f"grip of {grapple}", held),
+        at(berth, f"berthing of {grapple}", Attach(port, grapple)),
+        at(release, f"release of {grapple}", Release(held)),
+    ]
+
+
 @dataclass(frozen=True)
 class PortRange:
     """The distance [m] between two frames, as a sensor."""

@@ -38,6 +38,7 @@ from alembert.simulate.elements import Places
 from alembert.simulate.mass_flow import MassFlow
 from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ReactionWheel, Thruster
 from alembert.spacecraft.magnetic import MagneticField
+from alembert.spacecraft.proof_masses import ProofMass
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray
@@ -112,11 +113,9 @@ class Hardware:
 
     Every `period` [s] it reads the messages and acts on the true state: wheels give their motor torques [N m] within what
     they can (torque, and no further speed), gyros turn their gimbals at the rates asked for [rad/s] and hold their rotors'
-    speed (with `variable_speed` a message has the rotors' torques behind the rates), torquers push with m x B [A
-    m^2, in the
-    field `magnetic`], thrusters fire as `pulses` say. It writes the messages `propellant` [kg used] and `saturated`
-    (1 where a
-    device could not do what it was asked).
+    speed (with `variable_speed` a message has the rotors' torques behind the rates), torquers push with m x B [A m^2, in the
+    field `magnetic`], proof masses are pushed [N], thrusters fire as `pulses` say. It writes the messages `propellant` [kg
+    used] and `saturated` (1 where a device could not do what it was asked).
 
     With a `tank`, a parameter of the model that is a mass of propellant [kg], pulses make the model lighter: within a
     period its mass is the mean of those before and after the pulses, which is right to second order in what a period
@@ -133,12 +132,12 @@ class Hardware:
     tank: str | None = None
 
     def __post_init__(self) -> None:
-        known = (ReactionWheel, ControlMomentGyro, MagneticTorquer, Thruster)
+        known = (ReactionWheel, ControlMomentGyro, MagneticTorquer, Thruster, ProofMass)
         for name, group in self.devices.items():
             for device in group:
                 if not isinstance(device, known):
                     raise ArgumentError(
-                        f"Hardware: {name!r} has {device!r}, expected wheels, gyros, torquers or thrusters"
+                        f"Hardware: {name!r} has {device!r}, expected wheels, gyros, torquers, thrusters or proof masses"
                     )
                 if isinstance(device, MagneticTorquer) and self.magnetic is None:
                     raise ArgumentError(
@@ -235,6 +234,12 @@ class Hardware:
                     tau[r] = u[1]
                 else:
                     held[device.rotor] = (device.speed - at.v[r]) / time
+            elif isinstance(device, ProofMass):
+                k, x = model.v_slice(device.name).start, at.q[model.q_slice(device.name)]
+                given = _clip(u[0], device.force)
+                outward = ca.logic_and(ca.fabs(x) >= device.stroke, given * x > 0)
+                tau[k] = given if math.isinf(device.stroke) else ca.if_else(outward, 0.0, given)
+                saturated = ca.fmax(saturated, tau[k] != u[0])
             elif isinstance(device, MagneticTorquer):
                 assert self.magnetic is not None
                 m = _clip(u, device.dipole)
