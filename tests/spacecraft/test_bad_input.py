@@ -88,7 +88,17 @@ SCHEDULES = {
     "period is -0.1, expected a positive time": lambda: task(period=-0.1),
     "delay is -1, expected zero or more seconds": lambda: task(delay=-1),
 }
-LINES = {**EPOCHS, **ORBITS, **DEVICES, **COEFFICIENTS, **SCHEDULES}
+JET = sc.Thruster("jet", "hub", (1, 0, 0), 5.0)
+BURNS = {
+    "scheduled_burns: no thruster 'jat'": lambda: sc.scheduled_burns([JET], {"jat": [[0, 1]]}, period=1.0),
+    "burns of 'jet' are [(1.0, -1.0)], expected a start and a positive": lambda: sc.scheduled_burns(
+        [JET], {"jet": [[1, -1]]}, period=1.0
+    ),
+    "a burn of 'jet' from 1 s for 5 s and the next at 4 s overlap": lambda: sc.scheduled_burns(
+        [JET], {"jet": [[4, 1], [1, 5]]}, period=1.0
+    ),
+}
+LINES = {**BURNS, **EPOCHS, **ORBITS, **DEVICES, **COEFFICIENTS, **SCHEDULES}
 
 
 @pytest.mark.parametrize("words", LINES)

@@ -69,6 +69,7 @@ from alembert.spacecraft.pointing import estimate as estimate
 from alembert.spacecraft.pointing import follow as follow
 from alembert.spacecraft.pointing import manage as manage
 from alembert.spacecraft.pointing import note_docking as note_docking
+from alembert.spacecraft.pointing import scheduled_burns as scheduled_burns
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
 from alembert.spacecraft.proof_masses import ProofMass as ProofMass

@@ -7,8 +7,9 @@ momentum. Each is a plain `FlightTask`; take them apart, replace one, add your o
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -18,10 +19,11 @@ from scipy.linalg import expm
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
+from alembert.model.printing import unknown
 from alembert.simulate.controllers import SymbolicLaw
 from alembert.simulate.loads import Table
 from alembert.simulate.sensors import Measured
-from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel
+from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster
 from alembert.spacecraft.estimators import AttitudeFilter
 from alembert.spacecraft.flight import FlightTask
 from alembert.spacecraft.frames import lvlh
@@ -344,3 +346,43 @@ def unload(
         {"torquers": np.zeros(3)},
         **{"priority": 1, **options},
     )
+
+
+def scheduled_burns(
+    thrusters: Sequence[Thruster],
+    burns: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    period: float,
+    **options: Any,
+) -> FlightTask:
+    """Open thrusters by a plan, for each name a list of (start, duration) [s]; writes `thrusters`."""
+    plans = []
+    known = [x.name for x in thrusters]
+    for name in burns:
+        if name not in known:
+            raise ArgumentError(unknown("scheduled_burns: no thruster", name, known))
+    for name in known:
+        plan = sorted(tuple(float(x) for x in burn) for burn in burns.get(name, ()))
+        if any(len(x) != 2 or not (x[0] >= 0 and math.isfinite(x[0]) and x[1] > 0) for x in plan):
+            raise ArgumentError(
+                f"scheduled_burns: burns of {name!r} are {plan}, expected a start and a positive duration each"
+            )
+        for (start, duration), (later, _) in itertools.pairwise(plan):
+            if later < start + duration:
+                raise ArgumentError(
+                    f"scheduled_burns: a burn of {name!r} from {start:g} s for {duration:g} s and the next at {later:g} s "
+                    "overlap"
+                )
+        plans.append(plan)
+
+    def function(t: Any, m: Any) -> dict[str, Any]:
+        message = []
+        for plan in plans:
+            now = ca.SX.zeros(2)
+            for start, duration in reversed(plan):
+                now = ca.if_else(t < start + duration, ca.DM([duration, start]), now)
+            message.append(now)
+        return {"thrusters": ca.vertcat(*message)}
+
+    writes = {"thrusters": np.zeros(2 * len(plans))}
+    return FlightTask("burns", SymbolicLaw(function), period, (), writes, **{"priority": 1, **options})

@@ -122,6 +122,20 @@ class MissionFlight:
             torquer = craft.MagneticTorquer("torquer", HUB, s.dipole)
             tasks.append(craft.unload(self.wheels, torquer, gain=s.unloading, period=s.period, delay=s.delay))
             devices["torquers"] = [torquer]
+        if self.task.thrusters:
+            devices["thrusters"] = thrusters = [
+                named(
+                    ("thrusters", name),
+                    lambda name=name, x=x: craft.Thruster(  # type: ignore[misc]
+                        name, HUB, x.direction, x.force, x.minimum, x.specific_impulse, x.at
+                    ),
+                )
+                for name, x in self.task.thrusters.items()
+            ]
+            burns = {name: x.burns for name, x in self.task.thrusters.items()}
+            tasks.append(
+                named(("thrusters",), lambda: craft.scheduled_burns(thrusters, burns, period=s.period))
+            )
         return named(("software",), lambda: craft.FlightSoftware(tuple(tasks))), devices
 
     def _sensors(self, field: Any) -> list[Any]:

@@ -82,6 +82,15 @@ class MissionPage:
                 Grid.of("events", ("time [s]", "", "what it found"), map(_event, run.events), left=3)
             )
         parts += [self._budget(), self._wheels()]
+        if flight.task.thrusters:
+            used = float(run.measurements["propellant"].values[-1, 0])
+            lasting = [sum(x[1] for x in t.burns) for t in flight.task.thrusters.values()]
+            rows = [
+                (name, f"{x.force:.4g}", str(len(x.burns)), f"{time:.4g}")
+                for (name, x), time in zip(flight.task.thrusters.items(), lasting, strict=True)
+            ]
+            title = f"thrusters: {used:.4g} kg of propellant, which the mass of the vehicle does not lose"
+            parts.append(Grid.of(title, ("thruster", "force [N]", "burns", "planned [s]"), rows))
         if self.level is not None:
             steady = self.level.quasi_steady
             head = ("place", "mean x [1e-6 g]", "y", "z", "root mean square", "largest")

@@ -65,6 +65,17 @@ class PanelEntry(FileTable):
     damping: Number = Field(default=0.0, description="Of the hinge, N m s/rad.")
 
 
+class ThrusterEntry(FileTable):
+    """A thruster on the hub that burns at given times. The mass of the vehicle stays; the propellant is told."""
+
+    direction: Vector = Field(description="In which it pushes the hub, in its axes.")
+    force: Positive = Field(description="N.")
+    at: Vector = Field(default=(0.0, 0.0, 0.0), description="Place on the hub, m.")
+    specific_impulse: Positive = Field(default=220.0, description="s.")
+    minimum: Number = Field(default=0.0, description="Shortest pulse that it gives, s.")
+    burns: list[Numbers] = Field(default=[], description="Each a start and a duration, s.")
+
+
 class SloshEntry(FileTable):
     """Propellant on a spring along an axis."""
 

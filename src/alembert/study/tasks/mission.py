@@ -30,6 +30,7 @@ from alembert.study.mission.tables import (
     SloshEntry,
     SoftwareEntry,
     SurroundingsEntry,
+    ThrusterEntry,
     VehicleEntry,
     VisitorEntry,
     WheelEntry,
@@ -57,6 +58,7 @@ class MissionTask(Task):
         "angular_impulses": "N m s, by source",
         "events": "time [s] and name of each, with what was refused",
         "microgravity": "at the place that is asked for: root mean square and peak, millionths of g",
+        "propellant": "that thrusters have used, kg",
         "members": "of the dispersions, pointing error at the end, rad",
         "records": "how many were kept",
         "files": "what was written, by kind",
@@ -79,6 +81,7 @@ class MissionTask(Task):
     vehicle: VehicleEntry = Field(description="The hub, which carries everything else.")
     wheels: dict[str, WheelEntry] = Field(description="By name; three or more.")
     panels: dict[str, PanelEntry] = Field(default={}, description="By name.")
+    thrusters: dict[str, ThrusterEntry] = Field(default={}, description="By name.")
     slosh: dict[str, SloshEntry] = Field(default={}, description="By name.")
     arms: dict[str, ArmEntry] = Field(default={}, description="Manipulators that follow a path, by name.")
     visitor: VisitorEntry | None = Field(default=None, description="A vehicle that comes to dock.")
@@ -128,6 +131,7 @@ class MissionTask(Task):
             "momentum_error": [balance.angular_error, balance.linear_error],
             "angular_impulses": {name: x[-1].tolist() for name, x in balance.impulses.items()},
             "events": [[event.time, _told(event)] for event in run.events],
+            "propellant": float(run.measurements["propellant"].values[-1, 0]),
             "microgravity": None if page.level is None else [page.level.rms, page.level.peak],
             "members": members,
             "records": len(run.time),
