@@ -41,6 +41,16 @@ def compiled(prepared, plan):
     return prepared.compile(iterations=12, guess=plan)
 
 
+def test_what_a_problem_solved_before_leaves_no_trace():
+    """Arrays and bound calls of a solve are kept for the next one, whatever it begins from."""
+    problem = pendulum()
+    first = problem.solve(8, transcription="rk4")
+    problem.solve(8, transcription="rk4", guess={"time": [0, 2], "x": [[0.5, 0.0], [3.0, -1.0]]})
+    again = problem.solve(8, transcription="rk4")
+    np.testing.assert_array_equal(first.x, again.x)
+    np.testing.assert_array_equal(first.gains, again.gains)
+
+
 def assert_same(result, other):
     found = result.solution()
     assert result.converged

@@ -19,6 +19,7 @@ from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
 
 if TYPE_CHECKING:
+    from alembert.model import Model
     from alembert.optimal.plant import Row
     from alembert.optimal.problem import Problem
 
@@ -305,20 +306,40 @@ def _closed(problem: Problem, points: Array, times: Array) -> Array:
     if not closure.loops:
         return points
     fixed = [model.speed_names[k] for k in closure.dofs]
-    near = q[0]
-    for k in range(len(q)):
+    driven = [*fixed, *(name for name in plant.controls if name not in fixed)]
+    given = q.copy()
+    last: Array | None = None  # the node before
+
+    def assembled(near: Array, v: Array, held: list[str]) -> tuple[Array, Array] | None:
         try:
-            found = model.assemble(q[k], v[k], fixed=fixed, parameters=problem.parameter_values)
+            found = model.assemble(near, v, fixed=held, parameters=problem.parameter_values)
         except AlembertError:
-            try:  # far from a motion that keeps them closed: stay near the last one that does
-                found = model.assemble(near, v[k], fixed=fixed, parameters=problem.parameter_values)
-            except AlembertError:
-                continue
-        q[k], v[k] = found.q, found.v
-        near = q[k]
+            return None
+        return found.q, found.v
+
+    for k in range(len(q)):
+        found = assembled(q[k], v[k], fixed)
+        if last is not None:
+            step = model.difference(given[k - 1], given[k])
+            if found is None or _far(model, last, found[0]) > JUMP * np.abs(step).max():
+                step[[name not in driven for name in model.speed_names]] = 0.0
+                other = assembled(model.integrate(last, step), v[k], driven) or assembled(last, v[k], fixed)
+                nearer = other is not None and (
+                    found is None or _far(model, last, other[0]) < _far(model, last, found[0])
+                )
+                found = other if nearer else found
+        if found is not None:
+            q[k], v[k] = found
+            last = q[k]
     return points
 
 
+def _far(model: Model, one: Array, other: Array) -> float:
+    return float(np.abs(model.difference(one, other)).max())
+
+
+JUMP = 3.0
+"""times the step of a guess from node to node: where closing its loops moves farther, they have found another assembly"""
 NEAR = 1e-3
 """the weight of a turn by one radian against a condition that is off by one"""
 AWAY = 0.3

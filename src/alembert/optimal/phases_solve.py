@@ -46,7 +46,6 @@ class TranscribedPhases(Transcribed):
         self.chain = self.stages = chain
         self._is_small = all(own.stage.n_instructions() <= LARGEST_EXACT for own in chain.phases)
         self._evaluations = {}
-        self._at_run_time = False
         self._kept = {}
 
     def evaluation(self, exact: bool) -> Any:

@@ -183,7 +183,6 @@ class Transcribed:
         self.stages = cut(problem, way, steps, nodes, at_run_time=at_run_time)
         self._is_small = self.stages.stage.n_instructions() <= LARGEST_EXACT
         self._evaluations: dict[bool, Evaluation] = {}
-        self._at_run_time = at_run_time
         self._kept: dict[bool, Newton] = {}
         """with all arrays and calls of a solve in place, for the next one"""
 
@@ -365,11 +364,10 @@ class Transcribed:
         began = time.perf_counter()
         a, evaluation = attempt, self.evaluation(attempt.exact)
         own: dict[str, Any] = {"tolerance": a.tolerance, "iterations": a.iterations, "report": a.report}
-        kept = self._kept.pop(a.exact, None) if self._at_run_time else None  # a second thread makes its own
+        kept = self._kept.pop(a.exact, None)  # a second thread makes its own
         method = InteriorPoint(a.stages, evaluation, **own, newton=kept)
         outcome = method.solve(a.x, a.u, a.z, a.known)
-        if self._at_run_time:
-            self._kept[a.exact] = method.newton
+        self._kept[a.exact] = method.newton
         outcome.seconds["with compiling"] = time.perf_counter() - began
         return outcome
 

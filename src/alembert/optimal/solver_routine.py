@@ -426,7 +426,7 @@ class SolverRoutine:
         ]
         outward += [self.buffer("weights", columns), record("step_x", n)]
         left = [record("step_u", m), record("step_x", n, n), record("step_costates", n, n)]
-        _, _, finishing = end_kernels(n, m, last)
+        _, finishing = end_kernels(n, m, last)
         places = {
             "C": self.buffer("C", last * n),
             "c": self.buffer("c", last),
@@ -522,7 +522,7 @@ class SolverRoutine:
         """The linear-quadratic problem from the end to the start, and whether it has a minimum."""
         N, (n, m, _, nd), record = self.stages.count, self.stages.sizes, self._record
         columns, search = 1 + last, self._search
-        opening, _, _ = end_kernels(n, m, last)
+        opening, _ = end_kernels(n, m, last)
         places: dict[str, Buffer] = {
             **{
                 "Q": self._after("Q", n * n, N),

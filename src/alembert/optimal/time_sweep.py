@@ -61,6 +61,10 @@ UNREACHED = 1e-5
 """of the largest entry of the Gramian's diagonal"""
 LARGEST_ETA = 1e2
 """the first limit of `Reach`, in units of the scaled cost, whose multipliers are of the order of one"""
+LARGEST_INVERSE = 1e8
+"""of an entry of the pseudoinverse of the conditions at the start: beyond, they nearly repeat each other"""
+INFINITE = 1e300
+"""pivots beyond it are of a matrix that is singular"""
 DOUBTFUL = 1e-4
 """the same: below it they may do so, away from the solution"""
 
@@ -133,7 +137,7 @@ class TimeSweep:
         self._outward = outward_loop(n, m, columns).bind(N, [*known, self.u, self.x, self.costates])
         self._open = self._close = self._finish = None
         if n <= LARGEST_END:
-            opening, closing, finishing = end_kernels(n, m, ends)
+            opening, finishing = end_kernels(n, m, ends)
             self._open = opening.bind(
                 1,
                 [s.Q[N], s.q[N], s.R[-1], last.C, last.c, self._rho, self._shift],
@@ -142,11 +146,12 @@ class TimeSweep:
             self._finish = finishing.bind(
                 1, [last.C, last.c, self.x[N], self.weights, self._penalty], [self.end]
             )
-            if starts == n:
-                self._known, self._inverted, self._inverse = b"", False, np.zeros((n, n))
-                self._close = closing.bind(
+            self._known, self._regular = b"", False
+            self._inverse, self._open_ways = np.zeros((n, starts)), np.zeros((n, n - starts))
+            if starts <= n:
+                self._close = closing_kernel(n, starts, ends).bind(
                     1,
-                    [self.P[0], self.z[0], self.W[0], self._inverse, first.c],
+                    [self.P[0], self.z[0], self.W[0], self._inverse, self._open_ways, first.c],
                     [self.x[0], self.start, self.weights, self.costates[0], self._trace],
                 )
 
@@ -168,7 +173,7 @@ class TimeSweep:
                 raise Indefinite(N - 1 - done)
         else:
             self._lapack(shift)
-        if not (self._close is not None and self._fixed_start()):
+        if not (self._close is not None and self._closed()):
             self.x[0], self.start[...], self.weights[1:] = stationary(
                 self.P[0], self.z[0], self.W[0], self.first, damping, self.reach
             )
@@ -189,17 +194,19 @@ class TimeSweep:
         self.z[N, :, 1:] = C.T
         self.W[N, :, 0], self.W[N, :, 1:] = self.last.c, 0.0
 
-    def _fixed_start(self) -> bool:
-        """The small system of a start that is given, compiled; False when it wants more care."""
-        known = self.first.C.tobytes()
+    def _closed(self) -> bool:
+        """The small system at the start, compiled; False when it wants more care."""
+        C = self.first.C
+        known = C.tobytes()
         if known != self._known:  # conditions on the state itself never change
-            self._known, self._inverted = known, False
-            try:
-                self._inverse[...] = np.linalg.inv(self.first.C)
-                self._inverted = bool(np.abs(self._inverse).max() <= 1e8)
-            except np.linalg.LinAlgError:
-                pass
-        if not self._inverted:
+            inverse, ways = _start(C.shape, known)
+            self._known = known
+            self._regular = ways.shape == self._open_ways.shape and bool(
+                np.abs(inverse).max(initial=0.0) <= LARGEST_INVERSE
+            )
+            if self._regular:
+                self._inverse[...], self._open_ways[...] = inverse, ways
+        if not self._regular:
             return False
         assert self._close is not None
         self._close()
@@ -464,26 +471,10 @@ def outward_function(n: int, m: int, columns: int) -> ca.Function:
 
 
 @lru_cache(maxsize=64)
-def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
-    """What is done once per sweep: the cost to go at the end, the system of a given start, the multipliers of the end."""
+def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel]:
+    """What is done once per sweep: the cost to go at the end, and the multipliers of the end."""
     columns = 1 + ends
-
-    def kernel(
-        name: str, inputs: dict[str, tuple[int, ...]], results: dict[str, tuple[int, ...]], graph: Any
-    ) -> Kernel:
-        def build() -> FunctionSource:
-            symbols = {label: ca.SX.sym(label, *shape) for label, shape in inputs.items()}
-            found = [ca.densify(ca.SX(x)) for x in graph(**symbols)]
-            return FunctionSource(ca.Function(name, list(symbols.values()), found))
-
-        return Kernel(
-            f"time sweep ({name})",
-            [Argument(*item) for item in inputs.items()],
-            [Argument(*item) for item in results.items()],
-            key=f"time sweep {name} {n} {m} {ends}",
-            build=build,
-            bound=True,
-        )
+    key = f"{n} {m} {ends}"
 
     def opening(Q: ca.SX, q: ca.SX, R: ca.SX, C: ca.SX, c: ca.SX, rho: ca.SX, shift: ca.SX) -> list[ca.SX]:
         size = _largest(C)
@@ -493,36 +484,79 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
         P = Q + shift * ca.SX.eye(n) + penalty * (C.T @ C)
         return [P, ca.horzcat(q + penalty * (C.T @ c), C.T), ca.horzcat(c, ca.SX(ends, ends)), penalty]
 
-    def closing(P: ca.SX, z: ca.SX, W: ca.SX, inverse: ca.SX, c: ca.SX) -> list[ca.SX]:
-        x = -inverse @ c
-        S = z[:, 1:]
-        eta, trace = _scaled_solution(-W[:, 1:], W[:, 0] + S.T @ x)
-        slope = P @ x + z[:, 0] + S @ eta
-        return [x, -inverse.T @ slope, ca.vertcat(1, eta), slope, trace]
-
     def finishing(C: ca.SX, c: ca.SX, x: ca.SX, weights: ca.SX, penalty: ca.SX) -> list[ca.SX]:
         return [weights[1:, :] + penalty * (C @ x + c)]
 
     end = {"C": (ends, n), "c": (ends,)}
     return (
-        kernel(
+        _end_kernel(
             "opening",
+            key,
             {"Q": (n, n), "q": (n,), "R": (m, m), **end, "rho": (1,), "shift": (1,)},
             {"P": (n, n), "z": (n, columns), "W": (ends, columns), "penalty": (1,)},
             opening,
         ),
-        kernel(
-            "closing",
-            {"P": (n, n), "z": (n, columns), "W": (ends, columns), "inverse": (n, n), "c": (n,)},
-            {"x": (n,), "start": (n,), "weights": (columns,), "costate": (n,), "trace": (1,)},
-            closing,
-        ),
-        kernel(
+        _end_kernel(
             "finishing",
+            key,
             end | {"x": (n,), "weights": (columns,), "penalty": (1,)},
             {"end": (ends,)},
             finishing,
         ),
+    )
+
+
+def _end_kernel(
+    name: str, key: str, inputs: dict[str, tuple[int, ...]], results: dict[str, tuple[int, ...]], graph: Any
+) -> Kernel:
+    def build() -> FunctionSource:
+        symbols = {label: ca.SX.sym(label, *shape) for label, shape in inputs.items()}
+        found = [ca.densify(ca.SX(x)) for x in graph(**symbols)]
+        return FunctionSource(ca.Function(name, list(symbols.values()), found))
+
+    return Kernel(
+        f"time sweep ({name})",
+        [Argument(*item) for item in inputs.items()],
+        [Argument(*item) for item in results.items()],
+        key=f"time sweep {name} {key}",
+        build=build,
+        bound=True,
+    )
+
+
+@lru_cache(maxsize=64)
+def closing_kernel(n: int, starts: int, ends: int) -> Kernel:
+    """`stationary`, where what is free has a minimum of its own and the end can be reached; else the trace is -1.
+
+    `inverse` and Y are those of the conditions at the start: x_0 = -inverse c + Y y.
+    """
+    columns, free = 1 + ends, n - starts
+
+    def closing(P: ca.SX, z: ca.SX, W: ca.SX, inverse: ca.SX, Y: ca.SX, c: ca.SX) -> list[ca.SX]:
+        x = -inverse @ c if starts else ca.SX.zeros(n)
+        S = z[:, 1:]
+        M, right, least = -W[:, 1:], W[:, 0] + S.T @ x, ca.SX(1)
+        if free:
+            H = Factor(ca.tril2symm(ca.tril(Y.T @ P @ Y)))
+            along = Y.T @ S
+            K = H.solve(ca.horzcat(along, -(Y.T @ (P @ x + z[:, 0]))))
+            M, right, least = M + along.T @ K[:, :-1], right + along.T @ K[:, -1], H.least_pivot
+        eta, trace = _scaled_solution(M, right)
+        if free:
+            x = x + Y @ (K[:, -1] - K[:, :-1] @ eta)
+            trace = ca.if_else(ca.logic_and(least > 0, least < INFINITE), trace, -1)
+        slope = P @ x + z[:, 0] + S @ eta
+        return [x, -inverse.T @ slope, ca.vertcat(1, eta), slope, trace]
+
+    return _end_kernel(
+        "closing",
+        f"{n} {starts} {ends}",
+        {
+            **{"P": (n, n), "z": (n, columns), "W": (ends, columns), "inverse": (n, starts)},
+            **{"Y": (n, free), "c": (starts,)},
+        },
+        {"x": (n,), "start": (starts,), "weights": (columns,), "costate": (n,), "trace": (1,)},
+        closing,
     )
 
 
