@@ -8,15 +8,19 @@ compiling.
 
 from __future__ import annotations
 
+import ctypes
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 import alembert as al
+from alembert.deploy import compiler
 from alembert.optimal import Phases, Problem, System, duration, effort, examples, running, terminal
 from alembert.optimal import guess as guesses
 from benchmarks.rows import Row, against
@@ -62,11 +66,14 @@ def rows(*, quick: bool) -> list[Row]:
         sweep, ipopt = study(name, 3 if quick else STARTS)
         label = f"random starts: {sweep.solved} solved, IPOPT {ipopt.solved}"
         found.append(against(f"starts {name}", label, name, sweep.seconds, "IPOPT", ipopt.seconds, 5.0))
-    return [*found, sample()]
+    return [*found, *samples()]
 
 
-def sample(count: int = 60) -> Row:
-    """A sample of a predictive controller: a cart-pole with 40 intervals in a new state, disturbed in each of them."""
+def samples(count: int = 60) -> list[Row]:
+    """Samples of a predictive controller: a cart-pole with 40 intervals in a new state, disturbed in each of them.
+
+    By the solver in Python, by the compiled one, and by that as C, which is called on the same numbers as the kernel.
+    """
     cost = effort(1e-2) + running(lambda s: 10 * (s.q[0] - s.target[0]) ** 2 + 10 * s.q[1] ** 2)
     given: dict[str, Any] = {"start": {"q": [0.0, 0.1], "v": 0}, "inputs": {"target": [0.0]}}
     problem = Problem(al.library.cart_pole(), 2.0, **given, limits={"tau": 20.0}, cost=cost)
@@ -77,8 +84,53 @@ def sample(count: int = 60) -> Row:
         began = time.process_time()
         plan = prepared.solve(start=start, guess=plan, shift=0.05, tolerance=1e-6)
         seconds.append(time.process_time() - began)
-    own = float(np.median(seconds))
-    return Row("sample", "sample of predictive control, N = 40", "cart_pole", own, measure="ours", goal=1e-3)
+    solver, result, compiled = prepared.compile(iterations=8, guess=plan), None, []
+    for _ in range(count + 20):  # the first ones also compile
+        states = plan.q[1] + rng.normal(0, 0.02, 2), plan.v[1] + rng.normal(0, 0.05, 2)
+        began = time.process_time()
+        result = solver.solve(start=dict(zip("qv", states, strict=True)), before=result, shift=1)
+        compiled.append(time.process_time() - began)
+    label = "sample of predictive control, N = 40"
+    found = [
+        Row("sample", label, "cart_pole", float(np.median(seconds)), measure="ours", goal=1e-3),
+        Row(
+            "compiled sample",
+            f"{label}, compiled",
+            "cart_pole",
+            float(np.median(compiled[20:])),
+            measure="ours",
+            goal=1e-3,
+        ),
+    ]
+    return [*found, *_as_c(solver, count)]
+
+
+def _as_c(solver: al.optimal.CompiledSolver, count: int) -> list[Row]:
+    """The solver as C against the kernel in this process, in turns; nothing where there is no compiler."""
+    if not compiler.has_compiler():
+        return []
+    numbers = solver.numbers()
+    with tempfile.TemporaryDirectory() as folder:
+        source = solver.export_c(folder)
+        library = Path(folder) / "solver.so"
+        compiler.shared_library("benchmarks", source.files[1:2], library, compiler.this_platform())
+        own = ctypes.CDLL(str(library)).solver_solve
+    pointer = ctypes.POINTER(ctypes.c_double)
+    own.argtypes = [pointer, ctypes.c_double, *[pointer] * 4]
+    room, found = np.zeros(source.memory // 8), np.zeros(8)
+    times: dict[str, list[float]] = {"C": [], "kernel": []}
+    kernel = solver.kernel.fast()
+    for _ in range(count):
+        memory, left = numbers["memory"].copy(), np.empty_like(numbers["memory"])
+        given = [x.ctypes.data_as(pointer) for x in (numbers["limits"], memory, found, room)]
+        began = time.process_time()
+        own(numbers["p"].ctypes.data_as(pointer), float(numbers["duration"][0]), *given)
+        middle = time.process_time()
+        kernel(*numbers.values(), left, found)
+        times["C"].append(middle - began)
+        times["kernel"].append(time.process_time() - middle)
+    ours, theirs = (float(np.median(times[name])) for name in ("C", "kernel"))
+    return [against("sample as C", "sample as C", "cart_pole", ours, "kernel in process", theirs, 1 / 1.2)]
 
 
 def table(date: str) -> str:

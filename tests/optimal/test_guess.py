@@ -58,8 +58,8 @@ def test_a_craft_that_only_pushes_is_steered_from_the_straight_guess(transcripti
 
 
 def test_loops_of_a_guess_are_closed_on_one_branch():
-    """Waves of half a radian in joints of a four-bar leave its loop open; closing each node for itself jumps by 2.6 rad to the
-    other assembly at some of them, from where no search finds back."""
+    """Waves of half a radian in joints of a four-bar leave its loop open; closing each node for itself jumps by 2.6 rad to
+    the other assembly at some of them, from where no search finds back."""
     problem = examples.four_bar().problem
     model, t, rng = problem.model, np.linspace(0, 1, 21), np.random.default_rng(0)
     first = make(problem, None)

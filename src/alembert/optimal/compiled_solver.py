@@ -182,6 +182,12 @@ class CompiledSolver:
             self._sample,
         )
 
+    def numbers(self) -> dict[str, Array]:
+        """What `kernel` takes, by name, for the problem as it is stated."""
+        T = np.array([self._stages.problem.shortest])
+        given = self._arguments(self._numbers(None, None, None, None), T, self._limits(None), self._memory)
+        return {a.name.removesuffix("_in"): x for a, x in zip(self.kernel.arguments, given, strict=True)}
+
     # --- memory ------------------------------------------------------------------------------------------------------
 
     def _known(self, solution: Solution) -> tuple[Iterate, Units]:
