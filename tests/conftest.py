@@ -22,3 +22,26 @@ def chromium():
         pytest.skip("pages are looked at in Chromium or Chrome, and none of them is installed")
     with browser.Browser(width=720, height=480, timeout=120) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def masses():
+    """Two masses on a line with a spring between them: exactly linear, the force on the first, q the relative place."""
+    import alembert as al
+
+    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
+    builder.parameter("mass", 2.0)
+    builder.body("first", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="a")
+    builder.body(
+        "second",
+        al.Inertia.point(al.Expression("mass")),
+        joint=al.Prismatic((1, 0, 0)),
+        joint_name="b",
+        parent="first",
+        spring=al.Spring((3.0,)),
+        friction=al.Friction(viscous=(0.05,)),
+    )
+    builder.frame("end", "second")
+    builder.sensor("place", "joint_position", "a")
+    builder.sensor("stretch", "joint_position", "b")
+    return builder.build()

@@ -17,25 +17,6 @@ from alembert.verify.mechanisms import four_bars
 H = 2e-3
 
 
-@pytest.fixture(scope="module")
-def masses():
-    """Two masses on a line with a spring between them."""
-    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
-    builder.parameter("mass", 2.0)
-    builder.body("first", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="a")
-    builder.body(
-        "second",
-        al.Inertia.point(al.Expression("mass")),
-        joint=al.Prismatic((1, 0, 0)),
-        joint_name="b",
-        parent="first",
-        spring=al.Spring((3.0,)),
-    )
-    builder.sensor("place", "joint_position", "a")
-    builder.sensor("stretch", "joint_position", "b")
-    return builder.build()
-
-
 START = {"q0": [0.3, -0.1], "v0": [0.0, 0.2]}
 
 

@@ -12,27 +12,6 @@ from alembert.simulate import Drive, DynamicController, Event, Measured, Sampled
 
 
 @pytest.fixture(scope="module")
-def masses():
-    """Two masses on a line with a spring between them: exactly linear, the force on the first, q the relative place."""
-    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
-    builder.parameter("mass", 2.0)
-    builder.body("first", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="a")
-    builder.body(
-        "second",
-        al.Inertia.point(al.Expression("mass")),
-        joint=al.Prismatic((1, 0, 0)),
-        joint_name="b",
-        parent="first",
-        spring=al.Spring((3.0,)),
-        friction=al.Friction(viscous=(0.05,)),
-    )
-    builder.frame("end", "second")
-    builder.sensor("place", "joint_position", "a")
-    builder.sensor("stretch", "joint_position", "b")
-    return builder.build()
-
-
-@pytest.fixture(scope="module")
 def linear(masses):
     return al.linearize(masses, [0.0, 0.0], inputs=["a"], outputs=["q:a", "q:b"])
 

@@ -79,6 +79,7 @@ def _library(as_json: bool) -> None:
     examples=[
         ("alembert convert arm.urdf arm.toml", "from URDF to Alembert's own format"),
         ("alembert convert acrobot acrobot.yaml", "a model of the library, to edit"),
+        ("alembert convert arm.toml arm.sdf", "for Gazebo; what the format cannot say is told"),
     ],
     keys={
         "source": "what was read",
@@ -90,7 +91,12 @@ def _library(as_json: bool) -> None:
 def convert(
     model: ModelName,
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The file to write: .toml or .yaml.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="The file to write: .toml or .yaml; .urdf, .mjcf (.xml) or .sdf for other programs.",
+            show_default=False,
+        ),
     ],
     as_json: Json = False,
     floating: Floating = False,
@@ -101,7 +107,7 @@ def convert(
         typer.Option("--side-files", help="Put the numbers of flexible bodies into .npz files beside it."),
     ] = False,
 ) -> None:
-    """Read a model in any format and write it in Alembert's own."""
+    """Read a model in any format and write it in Alembert's own, or for another program."""
     from alembert.model.io import save
 
     found = load_model(model, floating, package_dir, strict)

@@ -83,7 +83,9 @@ def optimise(
         str | None,
         typer.Option(metavar="NAME", help="dmoc, midpoint, hermite-simpson, radau, ...", show_default=False),
     ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="sweep, ipopt or fatrop.")] = "sweep",
+    solver: Annotated[
+        str, typer.Option(metavar="NAME", help="sweep, ipopt, fatrop, or highs for linear problems.")
+    ] = "sweep",
     parameter: Parameters = None,
     save: Save = None,
     plot: Plot = None,

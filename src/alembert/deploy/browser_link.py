@@ -15,7 +15,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.view.page import Still, asset, scene_data
 from alembert.view.scene import body_poses
-from alembert.view.served import Served, page_text
+from alembert.view.served import Served, ServedPage, page_text
 
 Array = np.ndarray
 PORT = 8070
@@ -32,7 +32,7 @@ _SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "pilo
 _STYLES = ("page.css",)
 
 
-class BrowserLink:
+class BrowserLink(ServedPage):
     """For `al.deploy.realtime(..., inputs=list(link.names), link=link)`: a page that shows the model and commands it.
 
     `largest` has the names of the inputs (joints, or what a controller takes), and the command at full deflection of each.
@@ -83,24 +83,9 @@ class BrowserLink:
         if open_browser:
             webbrowser.open(self.url)
 
-    @property
-    def url(self) -> str:
-        """The address of the page, with its token."""
-        return self._served.url
-
     def wait(self, timeout: float | None = None) -> bool:
         """Until a page has sent something; whether it has."""
         return self._there.wait(timeout)
-
-    def stop(self) -> None:
-        """End the server."""
-        self._served.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def __repr__(self) -> str:
         return f"<BrowserLink to {self.model.name!r}, {', '.join(self.names)}, at {self.url}>"

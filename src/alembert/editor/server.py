@@ -15,7 +15,7 @@ import webbrowser
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from alembert.editor.document import ModelDocument
 from alembert.editor.forms import forms
@@ -23,7 +23,7 @@ from alembert.editor.python_source import python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
 from alembert.model.printing import unknown
 from alembert.view.page import asset, scene_data
-from alembert.view.served import Served, page_text
+from alembert.view.served import Served, ServedPage, page_text
 
 PORT = 8090
 _SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "fields.js", "editor.js")
@@ -39,7 +39,7 @@ def edit(path: str | Path | None = None, *, port: int | None = None, open_browse
     return Editor(ModelDocument.open(path), port=port, open_browser=open_browser)
 
 
-class Editor:
+class Editor(ServedPage):
     """A running editor: `document` is what it edits, `url` where."""
 
     def __init__(
@@ -63,24 +63,9 @@ class Editor:
         if open_browser:
             webbrowser.open(self.url)
 
-    @property
-    def url(self) -> str:
-        """The address of the page; its token is needed to see and to change anything."""
-        return self._served.url
-
-    def stop(self) -> None:
-        """End the server; what is not saved is lost."""
-        self._served.stop()
-
     def wait(self) -> None:
         """Until `stop` is called, or the user interrupts."""
         self._served.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def __repr__(self) -> str:
         name = self.document.path.name if self.document.path else "a new model"

@@ -13,7 +13,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from alembert.errors import ArgumentError
 from alembert.view.guard import Guard
@@ -70,6 +70,27 @@ class Served:
                 pass
         except KeyboardInterrupt:
             self.stop()
+
+
+class ServedPage:
+    """What shows itself on a page that is served, until `stop` or the end of a `with`."""
+
+    _served: Served
+
+    @property
+    def url(self) -> str:
+        """The address of the page; its token is needed to see and to change anything."""
+        return self._served.url
+
+    def stop(self) -> None:
+        """End the server; what the page has not saved is lost."""
+        self._served.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def page_text(title: str, styles: Sequence[str], scripts: Sequence[str], waiting: str) -> str:
