@@ -44,6 +44,7 @@ def test_the_notebook_runs_and_shows_everything(tmp_path):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
+    pytest.importorskip("anywidget")
     book = nbformat.read(NOTEBOOK, 4)
     nbformat.validate(book)
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
@@ -51,6 +52,10 @@ def test_the_notebook_runs_and_shows_everything(tmp_path):
     nbclient.NotebookClient(
         book, timeout=LIMIT, resources={"metadata": {"path": str(tmp_path)}}, kernel_name="python3"
     ).execute()
+    widgets = [cell for cell in cells if "al.view.widget" in cell.source]
+    for cell in widgets:
+        assert "application/vnd.jupyter.widget-view+json" in cell.outputs[0].data
+    cells = [cell for cell in cells if cell not in widgets]
     for cell in cells:  # the last line of each, once, as HTML; nothing else is written
         (shown,) = cell.outputs
         assert shown.output_type == "execute_result"

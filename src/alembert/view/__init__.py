@@ -14,5 +14,6 @@ from alembert.view.scene import Scene as Scene
 from alembert.view.scene import scene as scene
 from alembert.view.window import Shown as Shown
 from alembert.view.window import view as view
+from alembert.view.window import widget as widget
 
 make_callable(__name__, view)

@@ -78,8 +78,10 @@ def write_page(
     return path
 
 
-def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay: bool = True) -> str:
-    """The text of a page."""
+def page(
+    shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay: bool = True, told: bool = False
+) -> str:
+    """The text of a page; `told` is for one inside a widget, which is told where joints are."""
     if theme not in THEMES:
         raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
     scenes = [scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Animation) else shown)]
@@ -88,7 +90,8 @@ def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay
     title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
     data = {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
     live = any("live" in s for s in scenes)
-    scripts = [asset(name) for name in (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1])]
+    names = (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1], *(("framed.js",) if told else ()))
+    scripts = [asset(name) for name in names]
     style = asset("page.css")
     allowed = " 'wasm-unsafe-eval'" if live else ""
     policy = (

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.view.animation import as_animation
 from alembert.view.notebook import framed, in_notebook
 from alembert.view.page import Still, page
 
 if TYPE_CHECKING:
+    from alembert.view.joint_widget import JointWidget
     from alembert.view.live import Viewer
 
 
@@ -30,6 +32,18 @@ class Shown:
 
     def stop(self) -> None:
         """Nothing runs behind it."""
+
+
+def widget(model: Model, q: Any = None, *, height: int = 560, theme: str = "auto") -> JointWidget:
+    """The model in a notebook, with joints that Python shares: `w.q` is where they are, `w.q = ...` moves them.
+
+    `w.on_move(function)` calls `function(q)` whenever they have moved. Needs anywidget, of the extra `notebook`.
+    """
+    if importlib.util.find_spec("anywidget") is None:
+        raise UnsupportedError("widget: needs anywidget; pip install 'alembert[notebook]'")
+    from alembert.view.joint_widget import JointWidget
+
+    return JointWidget(model, q, height=height, theme=theme)
 
 
 @overload
