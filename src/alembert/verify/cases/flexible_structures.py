@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from alembert.control import DesignPoint, DesignSlope, SecondOrder, StateSpace, codesign, lightest
 from alembert.control.gramian import lyapunov
@@ -28,7 +29,7 @@ from alembert.flexible import (
     structure_body,
 )
 from alembert.joints import Fixed
-from alembert.model import Inertia, ModelBuilder
+from alembert.model import Inertia, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
 from alembert.verify.cases.flexible_beams import on_a_hub, rates, small_motion, spun
 
@@ -115,6 +116,33 @@ def two_halves() -> Items:
         builder.body("outer", body, joint=Fixed(), parent="inner", node="tip")
         found.append(rates(*small_motion(builder.build()))[1])
     yield Check("mode 2 [rad/s]", found, [22.221474474, 22.064935083, 22.036497813], 5e-5, MESH)
+
+
+@case(
+    source="An arm with a locked elbow is a linear structure: its mesh as a whole against two bodies with component modes",
+    kind="independent program",
+    tags=("flexible", "tree"),
+    parameters={"elbow": 0.7},
+)
+def arm_against_a_linear_structure(elbow: float) -> Items:
+    """Fixed geometry: with all component modes two bodies at an angle have the frequencies of the assembled elements."""
+    section, count = CrossSection(1.0, 1e3, 1.0, 2.0, 1.0, rhoI_y=0.01, rhoI_z=0.01), 2
+    along, across = np.array([1.0, 0.0, 0.0]), np.array([np.cos(elbow), np.sin(elbow), 0.0])
+    nodes = {k: (min(k, count) * along + max(k - count, 0) * across) / count for k in range(2 * count + 1)}
+    whole = framework(nodes, [Member(k, k + 1, section) for k in range(2 * count)])
+    M, K = (A[6:, 6:].toarray() for A in (whole.M, whole.K))  # the first node is held
+    expected = np.sqrt(scipy.linalg.eigh(K, M, eigvals_only=True))
+    link = straight(count, section=section, planar=False)
+    modes = craig_bampton(link, 0, {"tip": count}, 6)
+    body = structure_body(link, modes, attachment=0, nodes={"tip": count})
+    builder = ModelBuilder("arm", gravity=(0, 0, 0))
+    builder.body("inner", body, joint=Fixed())
+    turned = Placement.from_rpy((0, 0, elbow))
+    builder.body("outer", body, joint=Fixed(), parent="inner", node="tip", placement=turned)
+    found = rates(*small_motion(builder.build()))
+    yield Check(
+        "all 24 frequencies [rad/s]", found, expected, 1e-7 * expected, "rounding times the condition, 1e6"
+    )
 
 
 def _embedded(fe: FiniteElements, at: Sequence[int], modes: ComponentModes) -> ComponentModes:
