@@ -7,7 +7,17 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Cases, Phases, Problem, System, effort, lagrange_form, running, terminal
+from alembert.optimal import (
+    Cases,
+    Phases,
+    Problem,
+    System,
+    duration,
+    effort,
+    lagrange_form,
+    running,
+    terminal,
+)
 from alembert.simulate import CentralGravity, SpringDamper
 
 ENDS = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
@@ -183,3 +193,28 @@ def test_forms_that_know_nothing_else_refuse_it(given, name):
         problem.solve(10, transcription="splines", control_points=8)
     with pytest.raises(UnsupportedError, match=rf"lagrange_form does not take `{name}`"):
         lagrange_form(problem, 10)
+
+
+def test_gains_without_controls():
+    """x'' = -x - k x' for least int x^2 from (1, 0): (1 + k^2) / (2 k), least at k = 1 with the value 1; by every solver."""
+    system = System(["x", "v"], [], lambda s: [s.v, -s.x - s.k * s.v], parameters={"k": 0.5})
+    problem = Problem(
+        system, 40.0, start={"x": 1, "v": 0}, design={"k": (0.1, 5)}, cost=running(lambda s: s.x**2)
+    )
+    for solver in ("sweep", "ipopt"):
+        solution = problem.solve(80, transcription="radau", solver=solver)
+        assert solution.success
+        assert solution.design["k"] == pytest.approx(1.0, abs=1e-4)  # a flat minimum, solved to 1e-8
+        assert solution.cost == pytest.approx(
+            1.0, abs=1e-4
+        )  # order 5 with steps of 0.5: 0.5^5 of what moves, over 5!
+    free = al.ModelBuilder("fall", gravity=(0, 0, -10.0))
+    free.body("stone", al.Inertia.point(1.0), joint=al.Prismatic((0, 0, 1.0)), joint_name="z")
+    fall = Problem(
+        *(free.build(), (0.1, 5.0)),
+        start={"q": [5.0], "v": 0},
+        end={"q": [0.0]},
+        actuated=[],
+        cost=duration(),
+    )
+    assert fall.solve(10).duration == pytest.approx(1.0, rel=1e-7)  # steps of DMOC are exact for a fall

@@ -22,8 +22,11 @@ SAME = 1000
 
 def check(problem: Problem) -> None:
     """Refuse what nothing can satisfy, as far as it shows without solving."""
-    if problem.model is not None and not problem.plant.controls:
-        raise ArgumentError("Problem: there are no controls; name actuated joints, or simulate instead")
+    chosen = problem.plant.controls or problem.design or problem.is_free
+    if problem.model is not None and not chosen:
+        raise ArgumentError(
+            "Problem: there are no controls, no `design` and no free duration; name actuated joints, or simulate instead"
+        )
     _functions(problem)
     _ranges(problem)
     for which in ("start", "end"):

@@ -118,9 +118,12 @@ def solve_phases(
                 f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
             )
         chain = phases.chain(counts, schemes, meshes)
-        if not any(problem.plant.controls for problem in phases.phases.values()) and not chain.clocks:
+        if (
+            not any(problem.plant.controls or problem.design for problem in phases.phases.values())
+            and not chain.clocks
+        ):
             raise ArgumentError(
-                "Phases.solve: no phase has controls or a free duration: nothing is to be chosen"
+                "Phases.solve: no phase has controls, `design` or a free duration: nothing is to be chosen"
             )
         transcribed = TranscribedPhases(chain)
         known = None

@@ -34,6 +34,10 @@ ACC1989 = {
         170,
     ),
     "Keat": ("Simulation studies using multibody dynamics code DART", 446),
+    "Lan, Ge": (
+        "Application of numerical optimization techniques to control system design for nonlinear dynamic models of aircraft",
+        394,
+    ),
     "Lilly, Orin": ("Efficient dynamic simulation for multiple chain robotic mechanisms", 73),
     "Lin, Yae": ("Recursive linearization of multibody dynamics equations of motion", 57),
     "Naccarato, Hughes": (

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy.linalg as sl
+from scipy.integrate import simpson, solve_ivp
+from scipy.optimize import brentq, least_squares
 
 from alembert.joints import Prismatic
 from alembert.model import Inertia, Model, ModelBuilder
 from alembert.optimal import Cases, Phases, Problem, System, effort, running, terminal
 from alembert.simulate import SpringDamper
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
 
 ENDS: dict[str, Any] = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
 
@@ -176,3 +180,103 @@ def regulator(time: float) -> Items:
         "the mean of a step, x at its start",
     )
     yield Plot("t", "x", (Line("", solution.time, solution.state("x")),))
+
+
+SHORT_PERIOD = (-0.8, -4.0, -1.0, -6.0)
+"""Z_alpha, M_alpha, M_q, M_delta [1/s, 1/s^2]"""
+FEEDBACK, DEFLECTION_RATE, LAG = np.radians(4.0), np.radians(26.0), 0.05
+"""limit of the pitch rate that is fed back [rad/s], of the elevator's rate [rad/s], and its lag [s]"""
+
+
+def _damped(
+    alpha: Any, q: Any, delta: Any, fit: Any, rate: Any, gain: Any, w: Any, zeta: float, tanh: Any
+) -> list[Any]:
+    """Short period with a pitch damper of limited feedback and elevator, beside an oscillator of the damping asked for."""
+    Z, M_alpha, M_q, M_delta = SHORT_PERIOD
+    asked = gain * FEEDBACK * tanh(q / FEEDBACK)
+    moved = DEFLECTION_RATE * tanh((asked - delta) / (LAG * DEFLECTION_RATE))
+    pitch = M_alpha * alpha + M_q * q + M_delta * delta
+    return [Z * alpha + q, pitch, moved, rate, -2 * zeta * w * rate - w**2 * fit]
+
+
+@case(
+    source=acc1989(
+        "Lan, Ge",
+        "pitch damper for a damping of 0.65, found on simulated responses, within limits of the elevator",
+    ),
+    kind="closed form",
+    tags=("optimal", "acc1989"),
+    parameters={"zeta": 0.65, "disturbance_deg": 8.0},
+    missing="""the aerodynamic tables of the F-5A (its gain is 4.36); used are the method, the limits of rates, and a short
+    period of our own. Without limits the gain follows from the characteristic equation, with them from simulations within
+    least squares of SciPy""",
+)
+def pitch_damper(zeta: float, disturbance_deg: float) -> Items:
+    """A gain and the frequency of the response that fits best, found together as design parameters of a simulation."""
+    Z, M_alpha, M_q, M_delta = SHORT_PERIOD
+    bounds: dict[str, Any] = {"gain": (0.0, 5.0), "w": (0.5, 6.0)}
+
+    def matrix(gain: float) -> Any:
+        return np.array([[Z, 1.0], [M_alpha, M_q + M_delta * gain]])
+
+    def damping(gain: float) -> float:
+        A = matrix(gain)
+        return float(-np.trace(A) / 2 / np.sqrt(np.linalg.det(A)))
+
+    exact = float(brentq(lambda gain: damping(gain) - zeta, 0.0, 1.0))
+    linear = System(
+        ["alpha", "q", "fit", "rate"],
+        [],
+        lambda s: [
+            Z * s.alpha + s.q,
+            M_alpha * s.alpha + (M_q + M_delta * s.gain) * s.q,
+            s.rate,
+            -2 * zeta * s.w * s.rate - s.w**2 * s.fit,
+        ],
+        parameters={"gain": 0.1, "w": 2.0},
+    )
+    start = {"alpha": 0.1, "q": 0, "fit": 0.1, "rate": Z * 0.1}
+    off = running(lambda s: (s.alpha - s.fit) ** 2)
+    found = Problem(linear, 5.0, start=start, design=bounds, cost=off).solve(30, transcription="radau")
+    reason = "order 5 with 30 steps; the cost is 0 at the solution, so that a tolerance of 1e-8 in slopes is 1e-7 in them"
+    yield Check("gain without limits", found.design["gain"], exact, 1e-6, reason)
+    yield Check("frequency [rad/s]", found.design["w"], np.sqrt(np.linalg.det(matrix(exact))), 1e-6, reason)
+
+    size = float(np.radians(disturbance_deg))
+    aircraft = System(
+        ["alpha", "q", "delta", "fit", "rate"],
+        [],
+        lambda s: _damped(s.alpha, s.q, s.delta, s.fit, s.rate, s.gain, s.w, zeta, ca.tanh),
+        parameters={"gain": 0.1, "w": 2.0},
+    )
+    begin = {"alpha": size, "q": 0, "delta": 0, "fit": size, "rate": Z * size}
+    relative = running(lambda s: ((s.alpha - s.fit) / size) ** 2)
+    limited = Problem(aircraft, 5.0, start=begin, design=bounds, cost=relative).solve(
+        30, transcription="radau"
+    )
+    direct, cost = _by_simulation(np.array(list(begin.values()), dtype=float), zeta)
+    reason = "both to 1e-7 of a flat minimum: its square root, and Simpson's rule on 201 points"
+    yield Check("gain with limits", limited.design["gain"], direct[0], 2e-4, reason)
+    yield Check("frequency [rad/s]", limited.design["w"], direct[1], 1e-3, reason)
+    yield Check(
+        "what is left of the fit, relative", limited.cost / cost, 1.0, 5e-3, "Simpson's rule on 201 points"
+    )
+    lines = [
+        Line(name, limited.time, np.degrees(limited.state(key)))
+        for name, key in (("alpha", "alpha"), ("fit", "fit"))
+    ]
+    yield Plot("t [s]", "alpha [deg]", tuple(lines))
+
+
+def _by_simulation(begin: Any, zeta: float) -> tuple[Any, float]:
+    """The same by simulations within an optimiser, as in the paper: gain and frequency, and the cost."""
+    t = np.linspace(0, 5, 201)
+    weights = np.sqrt(simpson(np.eye(201), x=t))
+
+    def off(p: Any) -> Any:
+        rate = lambda _, x: _damped(*x, *p, zeta, np.tanh)  # noqa: E731
+        y = solve_ivp(rate, (0, 5), begin, t_eval=t, rtol=1e-8, atol=1e-11).y
+        return weights * (y[0] - y[3]) / begin[0]
+
+    found = least_squares(off, [0.1, 2.0], xtol=1e-10, ftol=1e-12, gtol=1e-12)
+    return found.x, float(2 * found.cost)
