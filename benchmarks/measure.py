@@ -23,6 +23,7 @@ from benchmarks import (
     control,
     deploy,
     first_result,
+    first_solve,
     flexible,
     loops,
     mission,
@@ -59,6 +60,7 @@ PARTS = (
     "deploy",
     "start",
     "first",
+    "first_solve",
 )
 
 
@@ -98,6 +100,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "deploy": lambda: list(deploy.rows(quick=quick, notes=results.notes)),
         "start": lambda: _first_calls(quick),
         "first": lambda: first_result.rows(quick=quick),
+        "first_solve": lambda: first_solve.rows(notes=results.notes),
     }
     for name in PARTS:
         if only in ("", name):

@@ -7,9 +7,7 @@ CasADi's virtual machine, and take fewer operations than the graph of a general 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -28,6 +26,7 @@ from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
 from benchmarks import timing
+from benchmarks.environments import peer_python
 from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
 
@@ -42,7 +41,6 @@ LENGTHS = (50, 100, 200, 400, 800, 1600)
 WEIGHT = 1e3
 """of the distance from the goal of the reach, since FDDP has no conditions at the end"""
 REACH = np.array([[0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8], [0.8, 0.3, 0.4, -1.2, 0.3, 1.9, 0.2]])
-_ENVIRONMENT = Path(__file__).parents[1] / "build" / "crocoddyl"
 _PACKAGES = ("crocoddyl==3.2.1", "pin==4.0.0")
 
 
@@ -396,25 +394,9 @@ def _crocoddyl(problem: Problem, N: int, notes: dict[str, Any]) -> dict[str, Any
 
 def _environment(notes: dict[str, Any]) -> Path | None:
     """The Python of an environment that has Crocoddyl with the Pinocchio that it works with; made if there is none."""
-    python = _ENVIRONMENT / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    if not _has_crocoddyl(python):
-        try:
-            for command in (
-                [sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)],
-                [str(python), "-m", "pip", "install", "--quiet", *_PACKAGES],
-            ):
-                subprocess.run(command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            shutil.rmtree(_ENVIRONMENT, ignore_errors=True)
-    if not _has_crocoddyl(python):
+    python = peer_python("crocoddyl", _PACKAGES)
+    if python is None:
         notes["without_crocoddyl"] = (
             f"{' with '.join(_PACKAGES)} could not be installed; its rows have no peer."
         )
-        return None
     return python
-
-
-def _has_crocoddyl(python: Path) -> bool:
-    if not python.exists():
-        return False
-    return subprocess.run([str(python), "-c", "import crocoddyl"], capture_output=True).returncode == 0

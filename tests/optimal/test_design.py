@@ -208,6 +208,11 @@ def test_gains_without_controls():
         assert solution.cost == pytest.approx(
             1.0, abs=1e-4
         )  # order 5 with steps of 0.5: 0.5^5 of what moves, over 5!
+    exact = System(["x", "y"], [], lambda s: [-s.k * s.x, -s.y], parameters={"k": 0.5})
+    off = running(lambda s: (s.x - s.y) ** 2)
+    fit = Problem(exact, 2.0, start={"x": 1, "y": 1}, design={"k": (0.1, 5)}, cost=off).solve(10)
+    assert fit.status == "solved"  # a cost of 1e-20 is none, and no error of the mesh
+    assert fit.design["k"] == pytest.approx(1.0, abs=1e-6)
     free = al.ModelBuilder("fall", gravity=(0, 0, -10.0))
     free.body("stone", al.Inertia.point(1.0), joint=al.Prismatic((0, 0, 1.0)), joint_name="z")
     fall = Problem(

@@ -25,6 +25,7 @@ from alembert.optimal.lagrange import lagrange_form as lagrange_form
 from alembert.optimal.links import impact as impact
 from alembert.optimal.links import same_bodies as same_bodies
 from alembert.optimal.mesh import MeshErrors as MeshErrors
+from alembert.optimal.mixed import model_system as model_system
 from alembert.optimal.moving_horizon import MovingHorizonEstimator as MovingHorizonEstimator
 from alembert.optimal.moving_horizon import WindowEstimate as WindowEstimate
 from alembert.optimal.phases import Cases as Cases

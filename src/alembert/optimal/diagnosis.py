@@ -336,7 +336,7 @@ def zigzags(stages: Stages, it: Iterate) -> list[str]:
     Where the cost and the motion see only weighted sums of the controls of neighbouring points, as on singular arcs,
     transcriptions with controls at the nodes leave their differences open: the sums are right, and the controls alternate.
     """
-    if not stages.scheme.node_controls or not np.isfinite(it.u).all():
+    if not (stages.scheme.node_controls and it.u.size) or not np.isfinite(it.u).all():
         return []
     names = stages.problem.plant.controls
     begin = stages.plant.chart.point

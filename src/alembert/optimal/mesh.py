@@ -40,6 +40,8 @@ COARSE = 0.5
 """the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion"""
 COARSE_COST = 0.02
 """c of (1) beyond which it does"""
+NOTHING = 1e-8
+"""share of the largest cost on the way to a solution that counts as 0: the tolerance that solvers have by default"""
 OUTSIDE = 1e-3
 """share of its room by which a quantity may be beyond its bound between nodes before the message says so"""
 
@@ -124,7 +126,7 @@ def judged(solution: Solution) -> MeshErrors:
         with np.errstate(invalid="ignore"):  # both may have run away
             change = np.abs(fine.gaps(ends) - fine.gaps(before[0])) / way
         drift = abs(costs.sum() - before[1].sum())
-        size = max(abs(costs.sum()) + abs(fine.final), solution.cost_size) + 1e-300
+        size = max(abs(costs.sum()) + abs(fine.final), solution.cost_size, least_cost(solution)) + 1e-300
         settled = (
             np.max(gaps, initial=0.0) < LOST
             and np.max(change, initial=0.0) <= 1e-10 + SETTLED * np.max(gaps, initial=0.0)
@@ -149,6 +151,12 @@ def judged(solution: Solution) -> MeshErrors:
         tuple(room for _, room in outside),
         parts,
     )
+
+
+def least_cost(solution: Solution) -> float:
+    """A cost that is as good as 0, such as that of a fit which is exact: below it errors are none."""
+    seen = [abs(i.cost) for i in getattr(solution, "history", ()) if np.isfinite(i.cost)]
+    return NOTHING * max(seen, default=0.0)
 
 
 def _ways(solution: Solution, between: Array) -> Array:

@@ -111,7 +111,7 @@ class Problem:
         motions: dict[str, ca.Function] = {}
         elements: Elements | None = None
         if isinstance(plant, Model):
-            plant, elements = _environment(plant, forces, gravity)
+            plant, elements = environment(plant, forces, gravity)
             driven = driven_dofs(plant, actuated, prescribed or ())
             motions = read_motions(plant, prescribed or {}, driven)
             self.plant: Mechanics | System = Mechanics(plant, driven, None, elements)
@@ -346,7 +346,7 @@ def _parameter(k: int, s: Moment) -> ca.SX:
     return s.parameters[k]
 
 
-def _environment(model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
+def environment(model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
     """The model under the gravity that is given, and the elements that act on it."""
     inputs = Inputs(gravity=gravity)
     elements = [

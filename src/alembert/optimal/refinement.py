@@ -26,6 +26,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.optimal.arcs import arcs, junctions
+from alembert.optimal.mesh import least_cost
 from alembert.optimal.orders import MOST as MOST_POINTS
 from alembert.optimal.orders import higher, more_points, with_orders
 
@@ -91,6 +92,7 @@ def refined(
     found: list[MeshRound] = []
     first = steps
     best: Solution | None = None
+    found_first: Solution | None = None
     everywhere = False
     while True:
         solution = problem.solve(steps, **given, nodes=nodes)
@@ -107,7 +109,8 @@ def refined(
             return _ended(best, found, f"the mesh of {steps} intervals was not solved ({solution.status})")
         before, best = best, solution
         here = solution.accuracy
-        size = abs(solution.cost) or 1.0
+        size = max(abs(solution.cost), least_cost(found_first or solution)) or 1.0
+        found_first = found_first or solution
         change = abs(solution.cost - before.cost) / size if before is not None else np.inf
         estimate = max(here.worst, change) if np.isfinite(here.worst) else change
         jumping = len(jumps(solution))

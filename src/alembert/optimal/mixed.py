@@ -1,0 +1,151 @@
+"""A model with differential equations beside it: drives with lags, batteries, temperatures, fluids, estimators.
+
+Points of a `Problem` of a model are its own coordinates and speeds. What has further states is a `System` of all of them,
+
+    q' = rate(q, v),    v' = forward_dynamics(q, v, efforts(t, q, v, s, u)),    s' = g(t, q, v, s, u)          (1)
+
+with the states s and controls u of the user's own, and of the drives of the joints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.optimal.plant import Moment, System, driven_dofs, names_of
+from alembert.optimal.problem import environment
+from alembert.simulate.actuators import Drive, JointDrives, Lags, checked, with_gears
+
+
+def model_system(
+    model: Model,
+    *,
+    states: Sequence[str] = (),
+    controls: Sequence[str] | None = None,
+    rate: Callable[[Moment], Any] | None = None,
+    efforts: Callable[[Moment], Any] | None = None,
+    drives: Mapping[str, Drive] | None = None,
+    actuated: Sequence[str] | None = None,
+    forces: Any = None,
+    gravity: Any = None,
+) -> System:
+    """The equations (1) of a model with states of one's own, for `Problem`: states are `q_elbow`, `v_elbow`, and these.
+
+    By default the controls are the efforts of the `actuated` joints, `u_elbow`. With `drives`, as in `al.simulate`, they are
+    what the drives are asked for, and lags of these are states `drive_elbow` (and `drive_rate_elbow` of second order). With
+    `efforts`, a function of the moment, controls are those that `controls` names, and it gives the efforts of all degrees of
+    freedom, or of some by name: `lambda s: {"elbow": s.valve * s.pressure}`. `rate` gives the rates of `states`. Moments
+    have t, q, v, model, position(...), frame(...) and so on, and the states and controls by name. `forces` and `gravity` are
+    those of `al.simulate`.
+    """
+    if not isinstance(model, Model):
+        raise ArgumentError(f"model_system: model is a {type(model).__name__}, expected a Model")
+    given = checked(drives) if drives is not None else {}
+    model, elements = environment(with_gears(model, given), forces, gravity)
+    _check(model)
+    lags = Lags(JointDrives.of(model, given))
+    if len(lags.ramps):
+        name = model.speed_names[int(lags.ramps[0])]
+        raise UnsupportedError(
+            f"model_system: the drive of {name!r} has a limited rate and no lag, which is no differential equation; give "
+            "it a lag, or limit the rate of its control: limits={'rate': ...}"
+        )
+    if (efforts is None) != (controls is None):
+        raise ArgumentError(
+            "model_system: `controls` and `efforts` go together: names, and what they do to the joints"
+        )
+    own = names_of("model_system: states", states)
+    if bool(own) != (rate is not None):
+        raise ArgumentError("model_system: `states` and `rate` go together: names, and a rate for each")
+    speeds = model.speed_names
+    driven = driven_dofs(model, actuated)
+    commands = (
+        tuple(f"u_{_word(speeds[k])}" for k in driven)
+        if controls is None
+        else names_of("model_system: controls", controls)
+    )
+    inner = [
+        *(f"drive_{_word(speeds[k])}" for k in lags.x),
+        *(f"drive_rate_{_word(speeds[k])}" for k in lags.second),
+    ]
+    names = [f"{what}_{_word(name)}" for what in "qv" for name in speeds]
+    n, count = model.nv, len(model.parameters)
+
+    def rates(s: Moment) -> ca.SX:
+        q, v, z, p = s.states[:n], s.states[n : 2 * n], s.states[2 * n : 2 * n + lags.size], s.parameters
+        known = p[:count] if count else None
+        named = {name: getattr(s, name) for name in (*commands, *own)}
+        moment = Moment(t=s.t, q=q, v=v, model=model, parameters=p, _model=model, _parameters=known, **named)
+        command = ca.SX.zeros(n)
+        if efforts is None:
+            for k, dof in enumerate(driven):
+                command[dof] = s.controls[k]
+        else:
+            command = _efforts(model, efforts(moment))
+        effort, moved = lags.symbolic(z, command)
+        if elements is not None:
+            effort = effort + elements.total(s.t, q, v, p[:count])
+        a = model.symbolic.forward_dynamics(q, v, effort, parameters=known)
+        found = [model.symbolic.rate(q, v), a, moved]
+        return ca.vertcat(*found, *([] if rate is None else [_column(rate(moment), own)]))
+
+    return System(
+        [*names, *inner, *own],
+        commands,
+        rates,
+        parameters=dict(model.parameters),
+        name=model.name,
+    )
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _check(model: Model) -> None:
+    if model.is_constrained:
+        raise UnsupportedError(
+            "model_system: the model has loops or couplings, which have no plain differential equation; a Problem of the "
+            "model itself keeps them closed"
+        )
+    for owner in model.space:
+        if not owner.type.is_vector_space:
+            raise UnsupportedError(
+                f"model_system: the coordinates of {owner.name!r} do not add (a {type(owner.type).__name__} joint), and "
+                "states of a System do; take joints about single axes, or a Problem of the model itself"
+            )
+
+
+def _efforts(model: Model, given: Any) -> ca.SX:
+    """All degrees of freedom."""
+    if not isinstance(given, Mapping):
+        found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+        if found.numel() != model.nv:
+            raise ArgumentError(
+                f"model_system: efforts gave {found.numel()} numbers, expected {model.nv}, or some by name"
+            )
+        return ca.reshape(found, model.nv, 1)
+    tau = ca.SX.zeros(model.nv)
+    for name, value in given.items():
+        if name not in model.speed_names:
+            raise ArgumentError(
+                unknown("model_system: efforts: no degree of freedom", name, model.speed_names)
+            )
+        tau[model.speed_names.index(name)] = value
+    return tau
+
+
+def _column(given: Any, names: Sequence[str]) -> ca.SX:
+    """The rates of the user's own states."""
+    found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+    if found.numel() != len(names):
+        raise ArgumentError(
+            f"model_system: rate gave {found.numel()} numbers, expected {len(names)}: one for each of {', '.join(names)}"
+        )
+    return ca.reshape(found, len(names), 1)
