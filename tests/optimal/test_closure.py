@@ -206,6 +206,10 @@ def test_bad_prescribed_motion(more, kind, message):
 
 
 def test_a_free_body_cannot_be_prescribed():
+    with pytest.raises(
+        ArgumentError, match=r"no expression of the time t: .*; for a choice write casadi.if_else"
+    ):
+        Problem(four_bars(1), 1.0, prescribed={"foot1": lambda t: t if t > 1 else 0}, actuated=["foot0"])
     with pytest.raises(UnsupportedError, match="only joints whose coordinates simply add can be prescribed"):
         Problem(al.library.satellite(), 1.0, prescribed={"attitude": [0.0] * 7})
     with pytest.raises(ArgumentError, match="`prescribed` is for models"):

@@ -257,7 +257,10 @@ def test_links_and_conditions_that_are_refused():
     model = slider()
     one = Problem(model, 1.0, start={"q": [0.0], "v": 0})
     pair = {"a": one, "b": one}
+    choice = lambda s: 1 if s["a"].duration + s["a"].end.q[0] > 0 else 0  # noqa: E731
     for given, message in (
+        ({"across": {"c": (choice, 0, 1)}}, "Phases: across 'c': .* For a choice write casadi.if_else"),
+        ({"cost": choice}, "Phases: the cost: .* For a choice write casadi.if_else"),
         ({"across": 3}, "across is 3, expected"),
         ({"cost": 3}, "cost is 3, expected a function"),
         ({"across": {"c": (lambda s: s["up"].duration, 0, 1)}}, "there is no phase 'up'"),
@@ -272,6 +275,8 @@ def test_links_and_conditions_that_are_refused():
             Phases(pair, **given)
     with pytest.raises(ArgumentError, match="'v' has 2 entries, expected 1"):
         Phases(pair, links={"b": {"v": lambda s: [s.v[0], 0]}}).solve(4)
+    with pytest.raises(ArgumentError, match=r"links of 'b': 'v slide': .* For a choice write casadi.if_else"):
+        Phases(pair, links={"b": {"v slide": lambda s: s.v if s.v[0] > 0 else 0}}).solve(4)
     with pytest.raises(ArgumentError, match="a link of 'b' depends on controls"):
         Phases(pair, links={"b": {"v slide": lambda s: s.controls[0]}}).solve(4)
     with pytest.raises(ArgumentError, match="'v slide': there is no quantity 'speed_of_light'"):

@@ -1,5 +1,6 @@
 """What is refused before solving, and how."""
 
+import math
 import re
 
 import numpy as np
@@ -62,7 +63,11 @@ def test_bad_duration(duration):
         ("Problem: start: 'w' is neither 'q' nor 'v'", {"start": {"w": 1}}),
         ("Problem: start q of 'elbow' has 2 entries, expected 1", {"start": {"q": {"elbow": [1, 2]}}}),
         ("Problem: no joint or actuator 'ebow'", {"actuated": ["ebow"]}),
-        ("Problem: there are no controls", {"actuated": []}),
+        ("Problem: there are no controls, no `design` and no free duration", {"actuated": []}),
+        (
+            "the running cost has a NaN in it: functions of `math`",
+            {"cost": running(lambda s: math.sqrt(s.tau[0]))},
+        ),
         ("Problem: limits tau: no control 'ebow'", {"limits": {"tau": {"ebow": 1}}}),
     ],
 )

@@ -125,6 +125,9 @@ def test_tables_of_two_arguments():
     assert float(corner) == pytest.approx(values[0, -1], abs=1e-12)  # outside
     with pytest.raises(ArgumentError, match="called with 1 arguments, expected 2"):
         table(grid, values)(s[0])
+    spline = ca.interpolant("spline", "bspline", [[0, 1, 2, 3]], [0, 1, 4, 9])
+    with pytest.raises(ArgumentError, match=r"no expression, as interpolants are; write al.optimal.table"):
+        System(["x"], ["u"], lambda s: [s.u - spline(s.x)])
 
 
 def test_tables_in_rates_forces_and_paths():
@@ -144,6 +147,9 @@ def test_tables_in_rates_forces_and_paths():
     )  # both solved to 1e-8, of the same functions to rounding
     builder = al.ModelBuilder("rail", gravity=(0, 0, 0))
     builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="x")
+    chosen = ForceElement("mass", wrenches=lambda t, X, V: [0, 0, 0, 1 if V[0][3] > 0 else 0, 0, 0])
+    with pytest.raises(ArgumentError, match=r"'force': wrenches: .* for a choice write casadi.if_else"):
+        Problem(builder.build(), 1.0, forces=chosen).solve(4)
     resistance = ForceElement(
         "mass", wrenches=lambda t, X, V: ca.vertcat(0, 0, 0, -drag(X[0].translation[0], V[0][3]), 0, 0)
     )

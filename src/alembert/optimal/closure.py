@@ -15,6 +15,7 @@ Conditions at the ends that follow from others through (1) are left out, after a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -155,8 +156,14 @@ def read_motions(model: Model, given: Mapping[str, Any], driven: Sequence[int]) 
             value = motion(t) if callable(motion) else motion
             value = ca.vertcat(*value) if isinstance(value, list | tuple) else ca.SX(value)
         except (TypeError, NotImplementedError, RuntimeError) as error:
+            reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1]).rstrip(".")
+            hint = (
+                "; for a choice write casadi.if_else(condition, then, otherwise)"
+                if "truth value" in reason
+                else ""
+            )
             raise ArgumentError(
-                f"Problem: prescribed {name!r}: no expression of the time t: {error}"
+                f"Problem: prescribed {name!r}: no expression of the time t: {reason}{hint}"
             ) from None
         if value.numel() != kind.nq:
             raise ArgumentError(

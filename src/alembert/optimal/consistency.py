@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
-from alembert.optimal.plant import FREE, Bounds, Row
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal.plant import FREE, Bounds, Row, unusual
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -35,13 +35,13 @@ def check(problem: Problem) -> None:
     _speeds(problem)
 
 
-def _evaluated(where: str, function: Callable[[], Any]) -> Any:
+def evaluated(where: str, function: Callable[[], Any], who: str = "Problem") -> Any:
     """A function of the user's, with what goes wrong in it as a sentence."""
     try:
-        return function()
+        found = function()
     except AttributeError as error:
-        raise ArgumentError(f"Problem: {where}: {error}") from None
-    except ArgumentError:
+        raise ArgumentError(f"{who}: {where}: {error}") from None
+    except (ArgumentError, UnsupportedError):
         raise
     except Exception as error:  # whatever a user's function may raise
         reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1])
@@ -50,7 +50,10 @@ def _evaluated(where: str, function: Callable[[], Any]) -> Any:
             if "truth value" in reason
             else ". Functions get CasADi expressions and return one"
         )
-        raise ArgumentError(f"Problem: {where}: {reason}{hint}") from None
+        raise ArgumentError(f"{who}: {where}: {reason}{hint}") from None
+    if isinstance(found, ca.SX) and (wrong := unusual(found)):
+        raise ArgumentError(f"{who}: {where} {wrong}")
+    return found
 
 
 def _functions(problem: Problem) -> None:
@@ -60,23 +63,23 @@ def _functions(problem: Problem) -> None:
     s = problem.moment(T, x, u, p, T)
     if not problem.cost.running and not problem.cost.terminal:
         raise ArgumentError("Problem: the cost has no terms; effort() is the usual one")
-    _bounded(problem, u, _evaluated("the running cost", lambda: problem.cost.rate(s)))
-    final = _evaluated("the terminal cost", lambda: problem.cost.final(s))
+    _bounded(problem, u, evaluated("the running cost", lambda: problem.cost.rate(s)))
+    final = evaluated("the terminal cost", lambda: problem.cost.final(s))
     if ca.depends_on(final, u):
         raise ArgumentError(
             "Problem: the terminal cost depends on the controls, which have no value at the end"
         )
     for which, row in _conditions(problem):
-        value = _evaluated(f"{which} {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
+        value = evaluated(f"{which} {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
         if ca.depends_on(value, u):
             raise ArgumentError(
                 f"Problem: {which} {row.name!r} depends on the controls, which have no value at the {which}; bound them "
                 "by `limits` or `path`"
             )
     for row in problem.integrals:
-        _evaluated(f"integral {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
+        evaluated(f"integral {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
     for row in problem.path:
-        _evaluated(f"path {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
+        evaluated(f"path {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
 
 
 def _bounded(problem: Problem, u: ca.SX, rate: ca.SX) -> None:

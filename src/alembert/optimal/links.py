@@ -32,6 +32,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, minimal_rows, solve
+from alembert.optimal.consistency import evaluated
 from alembert.optimal.plant import Mechanics, Moment, Row, System
 from alembert.optimal.problem import Problem
 
@@ -136,11 +137,11 @@ class Linkage:
             return None
 
         def value(s: Moment) -> ca.SX:
-            try:
+            def column() -> ca.SX:
                 given = link(s)
-                found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
-            except (TypeError, NotImplementedError, AttributeError) as error:
-                raise ArgumentError(f"Phases: links of {self.name!r}: {key!r}: {error}") from None
+                return ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+
+            found = evaluated(f"links of {self.name!r}: {key!r}", column, "Phases")
             if found.numel() != size:
                 raise ArgumentError(
                     f"Phases: links of {self.name!r}: {key!r} has {found.numel()} entries, expected {size}"

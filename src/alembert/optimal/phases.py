@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from alembert.model.printing import unknown
 from alembert.optimal.chain import CarriedNumber, Chain, Final, join, split
 from alembert.optimal.closure import place as closed_place
 from alembert.optimal.conditions import path_row
+from alembert.optimal.consistency import evaluated
 from alembert.optimal.guess import straight
 from alembert.optimal.links import Link, Linkage, same
 from alembert.optimal.phases_solution import PhasesSolution
@@ -240,8 +242,10 @@ class _Together:
             own = {"start": a, "end": b, "design": found}
             self._symbols.append(own | ({"span": T} if problem.is_free else {}))
         seen = _Views(views)
-        values = [row.value(seen) for row in self.rows]  # type: ignore[arg-type]
-        whole = ca.vertcat(ca.SX(0, 1), *values, *([ca.SX(cost(seen))] if cost is not None else []))
+        values = [evaluated(f"across {row.name!r}", partial(row.value, seen), "Phases") for row in self.rows]  # type: ignore[arg-type]
+        if cost is not None:
+            values.append(ca.SX(evaluated("the cost", partial(cost, seen), "Phases")))
+        whole = ca.vertcat(ca.SX(0, 1), *values)
         for k, name in enumerate([*(repr(row.name) for row in self.rows), "the cost across phases"]):
             if k < whole.numel() and ca.depends_on(whole[k], ca.vertcat(*controls)):
                 raise ArgumentError(

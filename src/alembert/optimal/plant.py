@@ -61,6 +61,22 @@ class Row:
         return f"{self.lower:g}" if self.is_equation else f"{self.lower:g} .. {self.upper:g}"
 
 
+def unusual(found: ca.SX) -> str:
+    """What no solver can do with an expression, in words; empty where all is well."""
+    f = ca.Function("f", ca.symvar(found), [found])
+    operations = [f.instruction_id(k) for k in range(f.n_instructions())]
+    constants = (k for k, operation in enumerate(operations) if operation == ca.OP_CONST)
+    if any(np.isnan(f.instruction_constant(k)) for k in constants):
+        return (
+            "has a NaN in it: functions of `math` make numbers of expressions; write casadi.sin and the like"
+        )
+    if ca.OP_CALL in operations:
+        return (
+            "calls a CasADi function that is no expression, as interpolants are; write al.optimal.table(x, y)"
+        )
+    return ""
+
+
 RESERVED = ("t", "duration", "parameters", "states", "controls")
 """what every moment has"""
 
@@ -247,13 +263,8 @@ class System:
             raise ArgumentError(
                 f"System: the rate: {error}. It gets CasADi expressions and returns one for each state"
             ) from None
-        f = ca.Function("rate", [t, x, u, p], [found])
-        constants = (k for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST)
-        if any(np.isnan(f.instruction_constant(k)) for k in constants):
-            raise ArgumentError(
-                "System: the rate has a NaN in it: functions of `math` make numbers of expressions; write casadi.sin and "
-                "the like"
-            )
+        if wrong := unusual(found):
+            raise ArgumentError(f"System: the rate {wrong}")
 
     def __repr__(self) -> str:
         return f"<System {self.name!r}: {len(self.states)} states, {len(self.controls)} controls>"

@@ -332,7 +332,13 @@ class ForceElement:
             kept = at.efforts(list(zip(self.frames, found, strict=True)))
         if self.wrenches is not None:
             read = [{name: at.reactions[name] for name in self.reactions}] if self.reactions else []
-            given = self.wrenches(at.t, poses, [at.velocity(frame) for frame in self.frames], *read)
+            try:
+                given = self.wrenches(at.t, poses, [at.velocity(frame) for frame in self.frames], *read)
+            except RuntimeError as error:  # CasADi's, of expressions that are asked whether they are true
+                raise ArgumentError(
+                    f"ForceElement {self.name!r}: wrenches: {str(error).strip().splitlines()[-1]}. They get CasADi "
+                    "expressions; for a choice write casadi.if_else(condition, then, otherwise), not `if`"
+                ) from None
             if len(self.frames) == 1 and not isinstance(given, list | tuple):
                 given = [given]
             if len(given) != len(self.frames) or any(ca.SX(F).numel() != 6 for F in given):
