@@ -1,7 +1,5 @@
 """Flight software, hardware, and the balance of momentum of what they do."""
 
-import math
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -103,39 +101,6 @@ def test_latency_of_a_chain():
         FlightSoftware(tasks).latency("sense", "act")
     with pytest.raises(ArgumentError, match="no task 'go'"):
         FlightSoftware(tasks).latency("go")
-
-
-def test_three_saturated_wheels():
-    """Hub diag(900, 800, 600) with wheels, 500, 200 and -150 rpm, 0.2 N m until 0.5 s; attitude at 1 s as in the case."""
-    Js, rpm = 0.159154943092, math.pi / 30
-    builder = al.ModelBuilder("hub", gravity=(0, 0, 0))
-    across = 0.51 * Js
-    inertia = np.array([900.0, 800.0, 600.0]) - Js - 2 * across
-    builder.body(
-        "hub", al.Inertia(1000.0, (0, 0, 0), (inertia[0], 0, inertia[1], 0, 0, inertia[2])), joint=al.Free()
-    )
-    wheels = [
-        reaction_wheel(builder, f"wheel_{name}", "hub", axis, inertia=Js, torque=0.2)
-        for name, axis in AXES.items()
-    ]
-    model = builder.build()
-
-    def law(t, m):
-        return {"wheels": np.array([0.2, 0.1, -0.5]) if t < 0.5 - 1e-9 else np.zeros(3)}
-
-    software = FlightSoftware([FlightTask("law", law, 0.1, (), {"wheels": np.zeros(3)})])
-    hardware = Hardware(model, {"wheels": wheels}, 0.1)
-    v = np.r_[0.08, 0.01, 0.0, 0, 0, 0, 500 * rpm, 200 * rpm, -150 * rpm]
-    run = al.simulate(
-        model, None, v, duration=1.0, step=0.01, integrator="rk4",
-        controller=software.controllers(hardware), progress=False,
-    )  # fmt: skip
-    q = run.q[-1, 3:7]
-    # RK4 at 0.1 rad/s: (0.01 * 0.1)^4 of 0.02
-    expected = [1.9985399392035e-2, 2.4564771606365e-3, 8.4535627895e-6]
-    assert np.allclose(q[1:] / (1 + q[0]), expected, rtol=0, atol=2e-14)
-    assert run.measurements["saturated"].values[0, 0] == 1.0
-    assert momentum_balance(run).angular_error < 1e-12
 
 
 def test_a_satellite_points_and_unloads():

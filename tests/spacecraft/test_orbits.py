@@ -9,7 +9,6 @@ import pytest
 import alembert as al
 from alembert import ArgumentError
 from alembert.spacecraft import Cowell, Encke, Environment, Epoch, Orbit, sun_synchronous
-from alembert.spacecraft.orbits import origin
 
 MU = 3.986004418e14
 
@@ -90,32 +89,6 @@ def test_bad_input(make, message):
 
 def test_sun_synchronous_inclination():
     assert math.degrees(sun_synchronous(700e3)) == pytest.approx(98.187982, abs=2e-6)
-
-
-def ball():
-    builder = al.ModelBuilder("ball", gravity=(0, 0, 0))
-    builder.body("ball", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
-    return builder.build()
-
-
-def after_a_day(world, orbit, **gravity):
-    model = ball()
-    environment = Environment(world=world)
-    q, v = environment.start(model, orbit, attitude="inertial")
-    run = al.simulate(
-        model, q, v, duration=86400.0, step=20.0, interval=86400.0, integrator="rk4",
-        gravity=environment.gravity(**gravity), progress=False,
-    )  # fmt: skip
-    return run.q[-1, :3] + origin(world, 86400.0)[0]
-
-
-def test_a_day_with_j2():
-    """An independent integration to 3e-5 m: circular 6778.137 km, 51.6 deg, node on x."""
-    orbit = Orbit(6778137.0, 0.0, math.radians(51.6))
-    expected = [-5880870.87156, -1754413.71907, -2850694.63701]
-    for world, tolerance in ((Encke(orbit), 0.02), (Cowell(), 20.0)):  # RK4 at 20 s: 0.005 and 5 m
-        r = after_a_day(world, orbit)
-        assert np.abs(r - expected).max() < tolerance
 
 
 def test_digits_kept():
