@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert import spacecraft as sc
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 
 SPEED = 0.05
 
@@ -84,6 +84,8 @@ def test_ports_that_start_within_reach_are_captured_at_once(pair, options):
     # the capture is 1e-10 s after the start, at 0.05 m/s
     np.testing.assert_allclose(np.linalg.norm(gap[1] - gap[0], axis=-1), 0.05, atol=1e-9)
     switch = sc.docking_switch("captured", sc.Capture("port", "chaser"), period=0.5)
+    with pytest.raises(UnsupportedError, match="sensor 'captured' sees what holds in a run"):
+        switch.sensor.observe(model, 0.0, q0, v0, np.zeros(1), np.ones(()), None)
     with pytest.raises(ArgumentError, match="sensor 'captured': no event holds 'chaser on port'"):
         al.simulate(model, q0, v0, duration=1.0, step=0.1, events=[event], sensors=[switch], progress=False)
 

@@ -288,6 +288,7 @@ def test_linear_models_and_equilibria_take_forces():
         (lambda: Environment().solar_pressure(Facet("bus", 1.0)), "needs an epoch"),
         (lambda: Environment().magnetic_field(), "needs an epoch"),
         (lambda: Environment().drag(["bus"]), "expected Facet"),
+        (lambda: Environment().entry(craft(), height=-1.0), r"entry: height is -1\.0, expected zero or more"),
     ],
 )
 def test_bad_input(make, message):

@@ -103,7 +103,8 @@ class HoldSwitch:
         raise UnsupportedError(f"sensor {self.name!r} sees what holds in a run, expected one by al.simulate")
 
     def seen(self, system: Simulation) -> Array:
-        known = {x.name for x in (*system.model.loops, *system.model.couplings)}
+        model = system.model
+        known = {x.name for x in model.loops} | {x.name for x in model.couplings}
         for name in self.constraints:
             if name not in known:
                 raise ArgumentError(unknown(f"sensor {self.name!r}: no event holds", name, known))
