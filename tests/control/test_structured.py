@@ -78,7 +78,7 @@ def test_full_order_comes_near_the_riccati_optimum():
     assert best.lower * (1 - 1e-9) <= found.value <= 1.02 * best.upper
 
 
-@pytest.mark.parametrize("kind", ["hinf", "h2"])
+@pytest.mark.parametrize("kind", ["hinf", "h2", "peak"])
 def test_gradients_are_those_of_differences(kind):
     P, m, p = compleib("AC4")
     if kind == "h2":  # no direct part from w to z
@@ -89,7 +89,8 @@ def test_gradients_are_those_of_differences(kind):
     loop = _Loop(P, m, p, structure)
     x = tune(P, structure, controls=m, measurements=p, starts=1, iterations=5).parameters
     x = x + 1e-3 * np.random.default_rng(0).normal(size=len(x))
-    for function in (lambda x: loop.value(x, [Goal(kind)], 0.0), loop.abscissa):
+    functions = [lambda x: loop.value(x, [Goal(kind)], 0.0, 0.0, 1.0), lambda x: loop.abscissa(x, 0.1, 0.9)]
+    for function in functions:
         _, gradient = function(x)
         h = 1e-5
         differences = [(function(x + h * e)[0] - function(x - h * e)[0]) / (2 * h) for e in np.eye(len(x))]
@@ -123,6 +124,56 @@ def test_decay_is_kept():
     P, m, p = compleib("AC17")
     found = tune(P, 0, controls=m, measurements=p, starts=2, decay=0.15)
     assert found.closed_loops[0].poles().real.max() < -0.15
+
+
+def servo():
+    """A cart of mass 1 that follows a reference r: its place, its force, and the error."""
+    return StateSpace(
+        [[0, 1], [0, -0.1]],
+        [[0, 0], [0, 1]],
+        [[1, 0], [0, 0], [-1, 0]],
+        [[0, 0], [0, 1], [1, 0]],
+        input_names=("r", "u"),
+        output_names=("y", "effort", "e"),
+    )
+
+
+def test_limits_in_time_and_of_poles_are_kept():
+    """The least force for a step of the reference with an overshoot of a tenth at most, and poles that are damped."""
+    lead = fixed_order(1, 1, 1)
+    goals = [Goal("peak", 0.1, outputs="effort"), Goal("peak", outputs="y", limit=1.1)]
+    found = tune(
+        servo(), lead, controls="u", measurements="e", goals=goals, decay=0.2, damping=0.4, starts=0, start=[-5, -2, 2, 2],
+        iterations=60,
+    )  # fmt: skip
+    (loop,) = found.closed_loops
+    t = np.linspace(0, 60, 6001)
+    y = loop.step_response(t).y.reshape(len(t), -1)
+    assert np.abs(y[:, 0]).max() <= 1.1 * (1 + 2e-4)
+    assert np.abs(y[:, 1]).max() == pytest.approx(found.value / 0.1, rel=1e-3)  # a grid of 0.01 s
+    poles = loop.poles()
+    assert poles.real.max() < -0.2
+    assert (-poles.real / np.abs(poles)).min() > 0.4
+    with pytest.raises(NumericalError, match=r"the limit 0\.5 of the goal 'peak' was not met, the best"):
+        tune(
+            servo(), lead, controls="u", measurements="e", goals=[Goal("peak", outputs="y", limit=0.5)], decay=0.2,
+            starts=0, start=[-5, -2, 2, 2], iterations=5,
+        )  # fmt: skip
+
+
+def test_a_covariance_is_limited():
+    """The least response to noise whose control has a variance of at most 1/4: the limit holds, and it costs."""
+    A, B = [[0, 1], [-1, -0.1]], [[0, 0], [1, 1]]
+    C, D = [[1, 0], [0, 0], [1, 0], [0, 1]], [[0, 0], [0, 1], [0, 0], [0, 0]]
+    P = StateSpace(A, B, C, D, output_names=("x", "u", "a", "b"))
+
+    def limited(most):
+        goals = [Goal("h2", outputs="x"), Goal("h2", outputs="u", limit=most)]
+        return tune(P, 0, controls=1, measurements=["a", "b"], goals=goals, starts=0, start=[0.0, -0.1])
+
+    found, free = limited(0.5), limited(1.0)
+    assert found.closed_loops[0][["u"], :].h2_norm() == pytest.approx(0.5, rel=2e-4)
+    assert free.value < found.value
 
 
 # --- placement ---------------------------------------------------------------------------------------------------
@@ -195,6 +246,12 @@ def test_poles_of_random_systems(seed):
             NumericalError,
             "the best one leaves a pole with real part",
         ),
+        (
+            lambda: tune(tf([1], [1, 1]), 0, controls=1, measurements=1, damping=1.0),
+            ArgumentError,
+            r"damping 1\.0, expected",
+        ),
+        (lambda: Goal("h2", limit=0.0), ArgumentError, r"Goal: limit is 0\.0, expected a number above zero"),
         (lambda: place(tf([1], [1, 2, 3]), [-1]), ArgumentError, "1 poles were given, expected 2"),
         (lambda: place(tf([1], [1, 2, 3]), [-1, 1j]), ArgumentError, "comes without its conjugate"),
         (

@@ -11,6 +11,11 @@ Gradients:
     largest gain at w, u^H T v = sigma:     Re (u^H G_12)^T (G_21 v)^T,      G_12 = D_12 + C (jw - A)^-1 B_2           (2)
     H2 norm squared:                        2 (B_2^T Q + D_12^T C) P C_2^T + 2 B_2^T Q B D_21^T                         (3)
     spectral abscissa, A x = l x, y^H A = l y^H:     Re (y^H B_2)^T (C_2 x)^T / (y^H x)                                (4)
+    after a step of w_j, at the time t of the largest |z_i|, with x' = A x + B_j, r(s) = C_i e^(A (t - s)):
+                                            D_12^T (C_2 x(t) + D_21)^T + int B_2^T r(s)^T (C_2 x(s) + D_21)^T ds        (5)
+
+(the integral is a block of one exponential, Van Loan 1978). Poles are asked to lie where Re l < -decay and
+Re l < -damping |l|. Limits of goals are met by an exact penalty, made heavier until they are.
 
 Norms are not differentiable where two peaks are equal, which is where optima are. BFGS with a weak Wolfe line search
 (Lewis, Overton 2013, "Nonsmooth optimization via quasi-Newton methods") gets there; steps along the shortest vector
@@ -25,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from scipy.optimize import nnls
 
 from alembert.control import arguments
@@ -36,7 +42,11 @@ from alembert.control.synthesis import count, divided, ordered, refuse, violatio
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
-GOALS = ("hinf", "h2")
+GOALS = ("hinf", "h2", "peak")
+_MET = 1e-4  # relative: by how much a limit may be missed
+_PENALTIES = (10.0, 1e2, 1e3, 1e4)  # of a limit missed by its own size, in objectives
+_TIMES = 120  # at which the response to a step is looked at, for every pole
+_DISTINCT = 1e8  # condition of eigenvectors up to which responses are sums of exponentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +71,23 @@ class ControllerStructure:
 
 @dataclass(frozen=True)
 class Goal:
-    """weight * norm ** power from some inputs to some outputs of the closed loop; all of them where left out."""
+    """weight * size ** power from some inputs to some outputs of the closed loop; all of them where left out.
+
+    The size is the H-infinity norm ("hinf"), the H2 norm ("h2": the root of the variance for white noise), or the largest
+    value that an output has after a unit step of an input ("peak": 1.1 is an overshoot of a tenth). With a `limit` the
+    size is kept below it instead: a limit of "h2" is one of a covariance.
+    """
 
     kind: str = "hinf"
     weight: float = 1.0
     power: float = 1.0
     outputs: Any = None
     inputs: Any = None
+    limit: float | None = None
 
     def __post_init__(self) -> None:
+        if self.limit is not None and not (np.isfinite(self.limit) and self.limit > 0):
+            raise ArgumentError(f"Goal: limit is {self.limit!r}, expected a number above zero")
         if self.kind not in GOALS:
             raise ArgumentError(f"Goal: kind is {self.kind!r}, expected one of {', '.join(GOALS)}")
 
@@ -133,13 +151,19 @@ def tune(
     starts: int = 5,
     iterations: int = 300,
     decay: float = 0.0,
+    damping: float = 0.0,
     seed: int = 0,
 ) -> Tuned:
     """The parameters of a structure that make the sum of the goals small, for the worst of the plants.
 
     `structure` is a `ControllerStructure`, or the order of a full one. `start` gives parameters to begin with, besides
-    `starts` random ones. `decay` asks for poles to the left of -decay.
+    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it. Goals with a
+    `limit` are not made small, but kept below it.
     """
+    if not (0 <= damping < 1 and decay >= 0):
+        raise ArgumentError(
+            f"tune: decay is {decay!r} and damping {damping!r}, expected zero or more, and a ratio from 0 to less than 1"
+        )
     listed = [plants] if isinstance(plants, StateSpace) else list(plants)
     loops = []
     for P in listed:
@@ -155,26 +179,51 @@ def tune(
         raise ArgumentError(f"tune: start has {len(begun[0])} parameters, expected {structure.size}")
     begun += [np.zeros(structure.size)] + [rng.normal(size=structure.size) for _ in range(max(starts - 1, 0))]
 
-    def objective(x: Array) -> tuple[float, Array]:
-        return max((loop.value(x, goals, decay) for loop in loops), key=lambda found: found[0])
+    def objective(x: Array, heavy: float = _PENALTIES[0]) -> tuple[float, Array]:
+        return max(
+            (loop.value(x, goals, decay, damping, heavy) for loop in loops), key=lambda found: found[0]
+        )
 
     def abscissa(x: Array) -> tuple[float, Array]:
-        return max((loop.abscissa(x) for loop in loops), key=lambda found: found[0])
+        return max((loop.abscissa(x, decay, damping) for loop in loops), key=lambda found: found[0])
+
+    def missed(x: Array) -> Array:
+        """Of every goal with a limit, by how much it is missed, of its size."""
+        return np.max([loop.missed(x, goals) for loop in loops], axis=0)
 
     best, reached = (np.inf, begun[0]), []
+    nearest = (np.inf, begun[0])
     for x in begun:
         x = _stabilised(abscissa, x, decay)
-        if abscissa(x)[0] >= -decay:
+        if abscissa(x)[0] >= 0:
             reached.append(np.inf)
             continue
         found = minimise_nonsmooth(objective, x, iterations=iterations, rng=rng)
+        for heavy in _PENALTIES[1:]:
+            if missed(found[1]).max(initial=0.0) <= _MET:
+                break
+            found = minimise_nonsmooth(
+                lambda x, heavy=heavy: objective(x, heavy), found[1], iterations=iterations, rng=rng
+            )
+        off = float(missed(found[1]).max(initial=0.0))
+        nearest = min(nearest, (off, found[1]), key=lambda pair: pair[0])
+        found = (found[0], found[1]) if off <= _MET else (np.inf, found[1])
         reached.append(found[0])
         best = min(best, found, key=lambda pair: pair[0])
+    if not np.isfinite(best[0]) and np.isfinite(nearest[0]):
+        off = missed(nearest[1])
+        k = int(np.argmax(off))
+        goal = [goal for goal in goals if goal.limit is not None][k]
+        raise NumericalError(
+            f"tune: the limit {goal.limit:g} of the goal {goal.kind!r} was not met, the best start comes to "
+            f"{goal.limit * (1 + off[k]):.4g}; give more starts=, a controller of higher order, or another limit"
+        )
     if not np.isfinite(best[0]):
         worst = min(abscissa(_stabilised(abscissa, x, decay))[0] for x in begun)
+        asked = f"; damping ratios above {damping:g} were asked for" if damping else ""
         raise NumericalError(
-            f"tune: no start was made stable; the best one leaves a pole with real part {worst:.4g}. Give start=, more "
-            "starts=, or a controller of higher order"
+            f"tune: no start was made stable; the best one leaves a pole with real part {worst - decay:.4g}{asked}. Give "
+            "start=, more starts=, or a controller of higher order"
         )
     K = structure.system(best[1])
     closed = tuple(lft(ordered("tune", P, controls, measurements), K) for P in listed)
@@ -217,34 +266,67 @@ class _Loop:
             self.D11 + self.D12 @ K @ self.D21,
         )
 
-    def abscissa(self, x: Array) -> tuple[float, Array]:
-        """(4)"""
+    def abscissa(self, x: Array, decay: float = 0.0, damping: float = 0.0) -> tuple[float, Array]:
+        """(4), of the pole that is farthest outside; negative where all are where they are asked to be."""
         A = self.closed(x)[0]
         values, X = np.linalg.eig(A)
-        k = int(np.argmax(values.real))
+        outside = _outside(values, decay, damping)
+        k = int(np.argmax(outside))
         try:
             y = np.linalg.inv(X)[k]
         except np.linalg.LinAlgError:
-            return float(values[k].real), np.zeros(self.structure.size)
-        return float(values[k].real), self._gradient(np.outer(y @ self.B2, self.C2 @ X[:, k]).real)
+            return float(outside[k]), np.zeros(self.structure.size)
+        slanted = decay < damping * abs(values[k])
+        turn = 1 + damping * values[k].conj() / abs(values[k]) if slanted else 1.0
+        return float(outside[k]), self._gradient((turn * np.outer(y @ self.B2, self.C2 @ X[:, k])).real)
 
-    def value(self, x: Array, goals: Sequence[Goal], decay: float) -> tuple[float, Array]:
-        """The sum of the goals and its gradient; infinite where a pole is too far to the right."""
-        A, B, C, D = self.closed(x)
+    def value(
+        self, x: Array, goals: Sequence[Goal], decay: float, damping: float, heavy: float
+    ) -> tuple[float, Array]:
+        """The sum of the goals and its gradient; infinite where a pole is not where it is asked to be."""
+        A = self.closed(x)[0]
         poles = np.linalg.eigvals(A)
-        if not np.all(np.isfinite(poles)) or poles.real.max(initial=-np.inf) >= -decay:
+        if not np.all(np.isfinite(poles)) or _outside(poles, decay, damping).max(initial=-np.inf) >= 0:
             return np.inf, np.zeros(len(x))
         total, gradient = 0.0, np.zeros(len(x))
         for goal in goals:
-            rows = arguments.picked("tune", "outputs", self.names[1], goal.outputs)
-            columns = arguments.picked("tune", "inputs", self.names[0], goal.inputs)
-            parts = A, B[:, columns], C[rows], D[np.ix_(rows, columns)]
-            norm, slope = (self._hinf if goal.kind == "hinf" else self._h2)(
-                parts, self.D12[rows], self.D21[:, columns]
-            )
-            total += goal.weight * norm**goal.power
-            gradient += goal.weight * goal.power * norm ** (goal.power - 1) * slope
+            size, slope = self._goal(x, goal)
+            if goal.limit is None:
+                total += goal.weight * size**goal.power
+                gradient += goal.weight * goal.power * size ** (goal.power - 1) * slope
+            elif size > goal.limit:
+                total += heavy * (size / goal.limit - 1)
+                gradient += heavy / goal.limit * slope
         return total, gradient
+
+    def missed(self, x: Array, goals: Sequence[Goal]) -> Array:
+        return np.array([self._goal(x, g)[0] / g.limit - 1 for g in goals if g.limit is not None] or [0.0])
+
+    def _goal(self, x: Array, goal: Goal) -> tuple[float, Array]:
+        A, B, C, D = self.closed(x)
+        rows = arguments.picked("tune", "outputs", self.names[1], goal.outputs)
+        columns = arguments.picked("tune", "inputs", self.names[0], goal.inputs)
+        parts = A, B[:, columns], C[rows], D[np.ix_(rows, columns)]
+        kinds = {"hinf": self._hinf, "h2": self._h2, "peak": self._peak}
+        return kinds[goal.kind](parts, self.D12[rows], self.D21[:, columns])
+
+    def _peak(self, parts: Any, D12: Array, D21: Array) -> tuple[float, Array]:
+        """(5), the largest of the selected outputs and inputs"""
+        A, B, C, D = parts
+        n = len(A)
+        found = [(*_largest_after_step(A, B[:, j], C, D[:, j]), j) for j in range(B.shape[1])]
+        size, i, t, j = max(found)
+        whole = np.zeros((2 * n + 1, 2 * n + 1))
+        whole[:n, :n], whole[n : 2 * n, n : 2 * n], whole[2 * n, n : 2 * n] = A.T, A.T, B[:, j]
+        whole[:n, 2 * n] = C[i]  # C_i^T times the state (0, 1) at the start
+        E = scipy.linalg.expm(whole * t)
+        x, moment = E[2 * n, n : 2 * n], E[:n, n:]
+        z = float(C[i] @ x + D[i, j])
+        seen = self.C2 @ x + D21[:, j]
+        slope = np.outer(D12[i], seen) + self.B2.T @ (
+            moment[:, :n] @ self.C2.T + np.outer(moment[:, n], D21[:, j])
+        )
+        return size, self._gradient(np.sign(z) * slope)
 
     def _hinf(self, parts: Any, D12: Array, D21: Array) -> tuple[float, Array]:
         """(2)"""
@@ -275,9 +357,59 @@ class _Loop:
         return np.asarray(np.tensordot(self.structure.directions, slope, axes=2))
 
 
+def _outside(poles: Array, decay: float, damping: float) -> Array:
+    """How far poles are from where Re l < -decay and Re l < -damping |l|; negative inside, by more than rounding."""
+    rounding = 1e-12 * np.abs(poles).max(initial=0.0)
+    return np.asarray(np.maximum(poles.real + decay, poles.real + damping * np.abs(poles)) + rounding)
+
+
+def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, int, float]:
+    """The largest |z_i| of x' = A x + b from rest, z = C x + d, with i and its time.
+
+    Looked at over six periods of every pole, and on to the end of the slowest, then between the neighbours of the largest.
+    """
+    n = len(A)
+    poles, V = np.linalg.eig(A)
+    modal = bool(np.linalg.cond(V) < _DISTINCT)
+    if modal:
+        weights = (C @ V) * np.linalg.solve(V, b.astype(complex))
+
+    def at(times: Array) -> Array:
+        """(times, outputs)"""
+        if modal:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                grown = np.where(poles == 0, times[:, None], np.expm1(times[:, None] * poles) / poles)
+            return np.asarray((grown @ weights.T).real + d)
+        whole = np.zeros((n + 1, n + 1))
+        whole[:n, :n], whole[:n, n] = A, b
+        return np.array([C @ scipy.linalg.expm(whole * t)[:n, n] + d for t in times])
+
+    sizes = np.abs(poles)
+    fast, slow = float(sizes.max(initial=1e-9)), float((-poles.real).min(initial=1.0))
+    times = [
+        np.linspace(0, 6 * 2 * np.pi / size, _TIMES) for size in np.unique(np.round(sizes, 12)) if size > 0
+    ]
+    times.append(np.geomspace(0.01 / fast, 12 / max(slow, 1e-12 * fast), _TIMES))
+    grid = np.unique(np.concatenate([[0.0], *times]))
+    z = np.abs(at(grid))
+    k, i = np.unravel_index(int(np.argmax(z)), z.shape)
+    low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+    best, when = float(z[k, i]), float(grid[k])
+    for _ in range(
+        4
+    ):  # finer grids between the neighbours: to 1e-6 of the first, and of the value to its square
+        near = np.linspace(low, high, 33)
+        value = np.abs(at(near)[:, i])
+        j = int(np.argmax(value))
+        if value[j] > best:
+            best, when = float(value[j]), float(near[j])
+        low, high = near[max(j - 1, 0)], near[min(j + 1, 32)]
+    return best, int(i), when
+
+
 def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, decay: float) -> Array:
-    """Parameters with all poles to the left of -decay, if steps down the spectral abscissa find any."""
-    target = -decay - 1e-3 * max(1.0, decay)
+    """Parameters with all poles where they are asked to be, if steps down the spectral abscissa find any."""
+    target = -1e-3 * max(1.0, decay)
     if abscissa(x)[0] < target:
         return x
     return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=target)[1]
