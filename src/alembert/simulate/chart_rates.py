@@ -80,12 +80,7 @@ class ChartRates:
 
     def __init__(self, system: Simulation, effort: Array, within: float) -> None:
         self.system, self.effort, self._within = system, effort, within
-        plant = system.plant(held=False)
-        self._rates, self._settling, self._layout = (
-            rates_kernel(plant),
-            settling_kernel(plant),
-            chart_layout(plant),
-        )
+        self._rates, self._settling, self._layout = system.chart_code
         self._last = [system.parameter_array()] if system.model.parameters else []
         if system.loads.has_wrenches:  # constant, or held: no law reads the state
             at = system.model.neutral(), np.zeros(system.model.nv)

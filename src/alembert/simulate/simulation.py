@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -10,10 +11,12 @@ import numpy as np
 
 from alembert.constraints import rank
 from alembert.constraints.tolerances import CLOSED
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate import chart_rates
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
@@ -28,7 +31,7 @@ from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, Measured
-from alembert.simulate.stepping import StepModel
+from alembert.simulate.stepping import Layout, StepModel
 
 Array = np.ndarray
 
@@ -274,7 +277,15 @@ class Simulation:
             reading=self.loads.reading,
         )
 
-    # --- numbers -----------------------------------------------------------------------------------------------
+    @cached_property
+    def chart_code(self) -> tuple[Kernel, Kernel, Layout]:
+        """What error control evaluates, in machine code: rates, the way back to the constraints, and the state of both."""
+        plant = self.plant(held=False)
+        return (
+            chart_rates.rates_kernel(plant),
+            chart_rates.settling_kernel(plant),
+            chart_rates.chart_layout(plant),
+        )
 
     # --- what else acts ----------------------------------------------------------------------------------------
 
