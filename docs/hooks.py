@@ -1,4 +1,5 @@
-"""What the site needs beyond MkDocs: words for the tests, formulas without a script, a page that may be missing.
+"""What the site needs beyond MkDocs: words for the tests, formulas without a script, a page that may be missing, a search
+that works from a folder.
 
 Words after the language of a fence (`python no-run`, `text output`) are for the tests; here they go.
 Formulas become MathML, which browsers draw themselves: the site works without a network.
@@ -7,6 +8,7 @@ Formulas become MathML, which browsers draw themselves: the site works without a
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,23 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(content: str, **_: Any) -> str:
     return FORMULA.sub(_formula, content)
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """The index of the search box as a script: see search.js."""
+    folder = Path(config["site_dir"]) / "search"
+    pages = json.loads((folder / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    plain = [
+        {"location": x["location"], "title": _plain(x["title"]), "text": _plain(x["text"])} for x in pages
+    ]
+    (folder / "words.js").write_text(
+        f"window.alembertPages = {json.dumps(plain, ensure_ascii=False)}", encoding="utf-8"
+    )
+
+
+def _plain(text: str) -> str:
+    """Without tags."""
+    return html.unescape(re.sub(r"<[^>]*>", " ", text))
 
 
 def _formula(match: re.Match[str]) -> str:
