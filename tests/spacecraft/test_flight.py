@@ -303,3 +303,27 @@ def test_a_proof_mass_pushes_the_craft_the_other_way():
     assert run.measurements["saturated"].values[-1, 0] == 1.0
     with pytest.raises(ArgumentError, match=r"proof_mass 'x': stroke is 0\.0, expected a positive number"):
         sc.proof_mass(builder, "x", "hub", (1, 0, 0), mass=1.0, stroke=0.0)
+
+
+def test_a_gyro_of_variable_speed_gives_torque_about_its_rotor_too():
+    """The message has the rotor's torque behind the rate of the gimbal: with the gimbal still, it is a reaction wheel."""
+    builder = hub()
+    gyro = sc.control_moment_gyro(
+        builder, "cmg", "hub", gimbal_axis=(0, 0, 1), spin_axis=(1, 0, 0), momentum=15.0, rotor_inertia=0.05,
+        variable_speed=True,
+    )  # fmt: skip
+    model = builder.build()
+    law = al.simulate.SymbolicLaw(lambda t, m: {"gyro": ca.vertcat(0.0, 0.5)})
+    task = sc.FlightTask("spin", law, 0.05, (), {"gyro": np.zeros(2)})
+    hardware = sc.Hardware(model, {"gyro": [gyro]}, 0.05)
+    v = spun_up(model, np.zeros(model.nv), [gyro])
+    run = al.simulate(
+        model, None, v, duration=1.0, step=0.05, integrator="rk4", progress=False,
+        controller=sc.FlightSoftware([task]).controllers(hardware),
+    )  # fmt: skip
+    tau = np.zeros(model.nv)
+    tau[model.v_slice(gyro.rotor)] = 0.5
+    # all turn about one axis: accelerations stay as they are at the start
+    expected = v + model.forward_dynamics(model.neutral(), v, tau)
+    np.testing.assert_allclose(run.v[-1], expected, rtol=1e-10, atol=1e-10)
+    assert run.v[-1, 0] < -1e-3
