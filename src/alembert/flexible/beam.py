@@ -308,7 +308,7 @@ def _node(name: str, xi: float, families: list[Shapes], L: float) -> ModalNode:
     loads = np.concatenate([family.loads(float(xi), L) for family in families])
     parts: list[Any] = [(L * xi, 0.0, 0.0), displaced[0], turned[0], chi[0], _clean(loads)]
     turning: Any = twist[0] if len({family.kind for family in families} - {"axial"}) > 1 else None
-    return ModalNode(name, *parts, turning=turning)
+    return dataclasses.replace(ModalNode(name, *parts), turning=turning)
 
 
 _POWERS = {

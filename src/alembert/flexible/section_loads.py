@@ -219,7 +219,7 @@ def _cut_node(
     if place.turning is not None:
         turning = np.zeros_like(chi)
         turning[:n, :n] = floats(place.turning, values)
-    return ModalNode(place.name, *parts, turning=turning)
+    return dataclasses.replace(ModalNode(place.name, *parts), turning=turning)
 
 
 def _cross(e: Array) -> Array:

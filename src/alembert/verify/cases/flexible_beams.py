@@ -62,8 +62,8 @@ def on_a_hub(body: ModalBody, radius: float) -> Model:
     return builder.build()
 
 
-def clamped(body: ModalBody | SegmentChain, gravity: float = 0.0) -> Model:
-    builder = ModelBuilder("clamped", gravity=(gravity, 0, 0))
+def clamped(body: ModalBody | SegmentChain, gravity: float = 0.0, across: float = 0.0) -> Model:
+    builder = ModelBuilder("clamped", gravity=(gravity, 0, -across))
     builder.body("beam", body, joint=Fixed())
     builder.frame("tip", "beam", node="tip")
     return builder.build()
@@ -270,7 +270,8 @@ def dead_load_at_the_tip() -> Items:
 
 
 @case(
-    source="Prandtl (1899), Michell (1899): a flat cantilever under a force on edge buckles at 4.0126 sqrt(EI GJ)/L^2",
+    source="""Prandtl (1899), Michell (1899): a flat cantilever on edge buckles at 4.0126 sqrt(EI GJ)/L^2 under a force;
+    under its own weight at 12.85 sqrt(EI GJ)/L^3 (Timoshenko and Gere, Theory of elastic stability)""",
     kind="closed form",
     tags=("flexible", "tree"),
 )
@@ -286,11 +287,19 @@ def lateral_buckling() -> Items:
         return 1 / float(most) if most > 1e-9 else np.inf
 
     half = scipy.optimize.brentq(lambda x: float(scipy.special.jv(-0.25, x)), 1.5, 2.5, xtol=1e-14)
-    yield Check.converging("buckling load", critical, 8, 2 * half, 1e-9)
+    yield Check.converging("buckling load", critical, 4, 2 * half, 1e-9)
     holds = float(critical(2, "inconsistent") == np.inf)
     yield Check(
         "inconsistent, never buckles", holds, 1.0, 0.0, "forces across it do nothing to its stiffness"
     )
+
+    def by_weight(segments: int) -> float:
+        """The least rhoA g at which a beam cut into segments buckles under its own weight."""
+        body = beam(1.0, 1.0, EI_z=1.0, GJ=1.0, rhoI_y=0.01, torsion=1, segments=segments)
+        light, heavy = (small_motion(clamped(body, across=g))[2] for g in (0.0, 1.0))
+        return 1 / float(scipy.linalg.eigh(light - heavy, light, eigvals_only=True)[-1])
+
+    yield Check.converging("under its own weight, segments", by_weight, 3, 12.85, 5e-3, fewer=2)
 
 
 @case(
