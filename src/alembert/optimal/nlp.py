@@ -280,7 +280,7 @@ class Oracle:
         def second(w: Array, _: Array, sigma: Array, y: Array) -> Array:
             nonlocal begun
             begun += 1
-            if is_fatrop:
+            if is_fatrop and (log.best is None or not log.is_over):
                 slope = float(np.abs(p.slope(w, float(sigma[0]), y)).max())
                 log.add(*p.values(w), w, y, (slope,))
             return p.second(w, float(sigma[0]), y)
