@@ -139,14 +139,14 @@ class Linkage:
         def value(s: Moment) -> ca.SX:
             def column() -> ca.SX:
                 given = link(s)
-                return ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+                return ca.SX(ca.vertcat(*given) if isinstance(given, list | tuple) else given)
 
-            found = evaluated(f"links of {self.name!r}: {key!r}", column, "Phases")
+            found: ca.SX = evaluated(f"links of {self.name!r}: {key!r}", column, "Phases")
             if found.numel() != size:
                 raise ArgumentError(
                     f"Phases: links of {self.name!r}: {key!r} has {found.numel()} entries, expected {size}"
                 )
-            return ca.reshape(found, size, 1)
+            return ca.SX(ca.reshape(found, size, 1))
 
         return value
 

@@ -37,9 +37,12 @@ LOST = 1e6
 STILL = 1e-3
 """of the unit of a state, as the solver has it: the least way that counts"""
 COARSE = 0.5
-"""the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion"""
+"""the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion. Of the examples, each on three
+meshes, those that look like the solution have at most 0.35, the others at least 0.74 (run of 2026-11-18)"""
 COARSE_COST = 0.02
-"""c of (1) beyond which it does"""
+"""c of (1) beyond which it does. A cost that errs by c can be pulled below the least one by as much: of the examples and the
+hanging chain, meshes whose optimum is that of the problem to a hundredth have at most 0.006, spurious optima at least 0.034
+(run of 2026-11-18)"""
 NOTHING = 1e-8
 """share of the largest cost on the way to a solution that counts as 0: the tolerance that solvers have by default"""
 OUTSIDE = 1e-3

@@ -42,7 +42,8 @@ MOST = 4
 LARGEST = 3000
 """intervals of a mesh"""
 JUMP = 0.5
-"""of the range of a control: by so much it changes across an interval in which it jumps"""
+"""of the range of a control: by so much it changes across an interval in which it jumps; a straight one changes by a
+third at most, on the fewest intervals that are judged"""
 BESIDE = 0.1
 """of an interval: how far from a jump its nodes are"""
 SHORT = 0.2

@@ -184,7 +184,8 @@ def weak_form(solution: PhasesSolution, N: int, *, at_nodes: bool) -> tuple[Arra
 def _hamiltonian(stage: str) -> ca.Function:
     """(x, lam, u) -> H, f, H_x, H_u in the units of the weak form."""
     x, lam, u = ca.SX.sym("x", 4), ca.SX.sym("lam", 4), ca.SX.sym("u")
-    f = ca.vertcat(*_rates(stage, *ca.vertsplit(x * SIZES), u)) / SIZES
+    m, h, E, gamma = ca.vertsplit(x * SIZES)
+    f = ca.vertcat(*_rates(stage, m, h, E, gamma, u)) / SIZES
     H = ca.dot(lam, f)
     return ca.Function("H", [x, lam, u], [H, f, ca.gradient(H, x), ca.gradient(H, u)])
 

@@ -274,8 +274,10 @@ def _by_simulation(begin: Any, zeta: float) -> tuple[Any, float]:
     weights = np.sqrt(simpson(np.eye(201), x=t))
 
     def off(p: Any) -> Any:
-        rate = lambda _, x: _damped(*x, *p, zeta, np.tanh)  # noqa: E731
-        y = solve_ivp(rate, (0, 5), begin, t_eval=t, rtol=1e-8, atol=1e-11).y
+        def rates(_: float, x: Any) -> Any:
+            return _damped(x[0], x[1], x[2], x[3], x[4], p[0], p[1], zeta, np.tanh)
+
+        y = solve_ivp(rates, (0, 5), begin, t_eval=t, rtol=1e-8, atol=1e-11).y
         return weights * (y[0] - y[3]) / begin[0]
 
     found = least_squares(off, [0.1, 2.0], xtol=1e-10, ftol=1e-12, gtol=1e-12)
