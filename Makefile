@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-machines lint types units bench docs verify fuzz dist clean
+.PHONY: demo test test-machines lint types units bench docs verify fuzz differential dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,11 @@ verify: $(VENV)/.test
 MINUTES ?= 10
 fuzz: $(VENV)/.test
 	$(BIN)/python -m alembert.verify.fuzz --minutes $(MINUTES) --folder build/fuzz
+
+# random linear systems against python-control, more of them than the tests take
+SYSTEMS ?= 1000
+differential: $(VENV)/.test
+	ALEMBERT_SYSTEMS=$(SYSTEMS) $(BIN)/python -m pytest -q tests/control/test_against_python_control.py
 
 # what is released: both archives, checked, and the wheel tried in an empty environment
 $(VENV)/.release: pyproject.toml | $(BIN)/python

@@ -328,7 +328,7 @@ class _Codesign:
         name = self.names[k]
         if name not in point.slopes:
             raise ArgumentError(unknown("codesign: slopes: there is no parameter", name, point.slopes))
-        d, now = point.slopes[name], self.matrices(point)
+        d, now = point.slopes[name], [np.asarray(x) for x in self.matrices(point)]
         given = (
             d.A,
             d.B,
@@ -379,7 +379,8 @@ def _difference(
     parts: Callable[[Matrices], Sequence[Any]], h: float, at: Callable[[float], Matrices], side: int = 0
 ) -> list[Any]:
     """Of fourth order in a step h, about zero, or on one side of it."""
-    offsets, weights = (-2, -1, 1, 2), np.array([1, -8, 8, -1]) / 12
+    offsets: tuple[int, ...] = (-2, -1, 1, 2)
+    weights = np.array([1, -8, 8, -1]) / 12
     if side:
         offsets, weights = (0, 1, 2, 3, 4), np.array([-25, 48, -36, 16, -3]) / 12
     found: list[Any] = []

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def tune(
             if missed(found[1]).max(initial=0.0) <= _MET:
                 break
             found = minimise_nonsmooth(
-                lambda x, heavy=heavy: objective(x, heavy), found[1], iterations=iterations, rng=rng
+                partial(objective, heavy=heavy), found[1], iterations=iterations, rng=rng
             )
         off = float(missed(found[1]).max(initial=0.0))
         nearest = min(nearest, (off, found[1]), key=lambda pair: pair[0])
@@ -211,12 +212,12 @@ def tune(
         reached.append(found[0])
         best = min(best, found, key=lambda pair: pair[0])
     if not np.isfinite(best[0]) and np.isfinite(nearest[0]):
-        off = missed(nearest[1])
-        k = int(np.argmax(off))
+        shares = missed(nearest[1])
+        k = int(np.argmax(shares))
         goal = [goal for goal in goals if goal.limit is not None][k]
         raise NumericalError(
             f"tune: the limit {goal.limit:g} of the goal {goal.kind!r} was not met, the best start comes to "
-            f"{goal.limit * (1 + off[k]):.4g}; give more starts=, a controller of higher order, or another limit"
+            f"{goal.limit * (1 + shares[k]):.4g}; give more starts=, a controller of higher order, or another limit"
         )
     if not np.isfinite(best[0]):
         worst = min(abscissa(_stabilised(abscissa, x, decay))[0] for x in begun)
@@ -392,19 +393,18 @@ def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, 
     times.append(np.geomspace(0.01 / fast, 12 / max(slow, 1e-12 * fast), _TIMES))
     grid = np.unique(np.concatenate([[0.0], *times]))
     z = np.abs(at(grid))
-    k, i = np.unravel_index(int(np.argmax(z)), z.shape)
+    k, i = divmod(int(np.argmax(z)), z.shape[1])
     low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
     best, when = float(z[k, i]), float(grid[k])
-    for _ in range(
-        4
-    ):  # finer grids between the neighbours: to 1e-6 of the first, and of the value to its square
+    # finer grids between the neighbours: to 1e-5 of the first, and of the value to its square
+    for _ in range(4):
         near = np.linspace(low, high, 33)
         value = np.abs(at(near)[:, i])
         j = int(np.argmax(value))
         if value[j] > best:
             best, when = float(value[j]), float(near[j])
         low, high = near[max(j - 1, 0)], near[min(j + 1, 32)]
-    return best, int(i), when
+    return best, i, when
 
 
 def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, decay: float) -> Array:
