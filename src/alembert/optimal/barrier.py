@@ -101,19 +101,6 @@ class Bounds:
         below = np.where(self.has_lower > 0, self.slack - self.lower, 1.0)
         return below, np.where(self.has_upper > 0, self.upper - self.slack, 1.0)
 
-    @property
-    def weight(self) -> Array:
-        """(3) of `alembert.optimal.evaluation`."""
-        below, above = self.rooms
-        free = self.held == 0
-        return self.held + free * (self.low / below + self.high / above)
-
-    def push(self, mu: float, values: Array) -> Array:
-        """(4) of `alembert.optimal.evaluation`."""
-        below, above = self.rooms
-        slope = self._mu(mu) * (self.has_upper / above - self.has_lower / below)
-        return slope + self.weight * (values - self.slack) + (self.held > 0) * self.high
-
     def _mu(self, mu: float) -> Array:
         """(2)"""
         both = self.has_lower * self.has_upper > 0
@@ -158,45 +145,6 @@ class Bounds:
             return 0.0
         below, above = self.rooms
         return -float((self._mu(mu) * (np.log(below) + np.log(above))).sum())
-
-    def multiplier_steps(self, mu: float, ds: Array) -> tuple[Array, Array]:
-        """(1), linearised; those of bounds only."""
-        below, above = self.rooms
-        each = self._mu(mu)
-        low = self.has_lower * ((each - self.low * ds) / below - self.low)
-        return low, self.has_upper * ((each + self.high * ds) / above - self.high)
-
-    def limits(self, mu: float, ds: Array) -> tuple[float, float, float]:
-        """The longest steps of slacks and of multipliers, and the slope of the barrier."""
-        below, above = self.rooms
-        low, high = self.multiplier_steps(mu, ds)
-        primal = min(
-            _longest(below, np.where(self.has_lower > 0, ds, 0)),
-            _longest(above, np.where(self.has_upper > 0, -ds, 0)),
-        )
-        dual = min(_longest(self.low, low), _longest(self.high, high))
-        slope = self._mu(mu) * ds * (self.has_upper / above - self.has_lower / below)
-        return primal, dual, float(slope.sum())
-
-    def move_multipliers(self, mu: float, ds: Array, dual: float, slack: Array, farthest: float) -> None:
-        """A step of the multipliers, kept near mu / distance for the new `slack`."""
-        low, high = self.multiplier_steps(mu, ds)
-        self.low += dual * low
-        self.high += dual * high
-        below = np.where(self.has_lower > 0, slack - self.lower, 1.0)
-        above = np.where(self.has_upper > 0, self.upper - slack, 1.0)
-        for z, room, there in ((self.low, below, self.has_lower), (self.high, above, self.has_upper)):
-            near = self._mu(mu) / room
-            np.clip(z, near / farthest, farthest * near, out=z, where=there > 0)
-
-    def move_held(self, alpha: float, missed: Array, gained: Array) -> None:
-        """(3), where `missed` is D dw + d - a, after rounds of it that have `gained` as much."""
-        self.high += alpha * (self.held * missed + gained)
-
-
-def _longest(room: Array, change: Array) -> float:
-    closing = change < 0
-    return float(np.min(room[closing] / -change[closing])) if closing.any() else 1e300
 
 
 class Merit(NamedTuple):

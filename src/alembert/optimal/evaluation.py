@@ -296,29 +296,6 @@ class Evaluation:
             ),
         )
 
-    # --- rows of bounds at the end ---------------------------------------------------------------------------------
-
-    def push_function(self, count: int) -> ca.Function:
-        """(4) for `count` rows: of d, mu and the bounds."""
-        return _of_rows("push", {"d": count, "mu": 1}, count, self._push_graph)
-
-    def settle_function(self, count: int) -> ca.Function:
-        """Multipliers of `count` rows after a step."""
-        more = {"dlow": count, "dhigh": count, "alpha": 1, "dual": 1, "mu": 1}
-        return _of_rows("settle", more, count, self._settle_graph)
-
-    def end_steps_function(self, n: int, count: int) -> ca.Function:
-        """Steps of slacks and multipliers of `count` rows at the end, and the longest ones with the slope there.
-
-        Of the step of the state, the slopes of rows and cost, the rows themselves, mu and the bounds.
-        """
-
-        def graph(g: dict[str, ca.SX]) -> list[ca.SX]:
-            none = {"du": ca.SX(0, 1), "Z": ca.SX(0, n), "z_0": ca.SX(0, 1), "d_0": ca.SX.zeros(count)}
-            return self._steps_graph({**none, "gained": ca.SX.zeros(count), **g})[1:]
-
-        return _of_rows("steps", {"dx": n, "D": (count, n), "g": n, "d": count, "mu": 1}, count, graph)
-
     # --- what does not change ------------------------------------------------------------------------------------
 
     def _constant_blocks(self) -> tuple[str, ...]:
@@ -410,7 +387,8 @@ class Evaluation:
             )
         return z
 
-    def _steps_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
+    @staticmethod
+    def _steps_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
         w = ca.vertcat(g["dx"], g["du"])
         dz = g["Z"] @ w + g["z_0"]
         missed = g["D"] @ w + g["d_0"] + g["d"] - g["slack"]
@@ -463,7 +441,8 @@ class Evaluation:
                 total += ca.if_else(there, z, 0)
         return most, least, total, weights
 
-    def _push_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
+    @staticmethod
+    def _push_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
         rows = []
         for k in range(g["slack"].numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
@@ -472,7 +451,8 @@ class Evaluation:
             rows.append(push - ca.if_else(g["has_lower"][k], _mu(g, k) / below, 0))
         return [_column(rows)]
 
-    def _settle_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
+    @staticmethod
+    def _settle_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
         """Multipliers after a step, kept near mu / distance, as the barrier has them; `slack` is already the new one."""
         low: list[ca.SX] = []
         high: list[ca.SX] = []
@@ -603,6 +583,42 @@ def compiled(
     return _KERNELS[key]
 
 
+@lru_cache(maxsize=64)
+def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
+    """What a step asks of `count` rows of bounds at the end: the slope of the cost with (4), steps with the longest of them
+    and the slope along them, and multipliers after a step."""
+    bounds = dict.fromkeys(BOUNDS, count)
+
+    def slope(g: dict[str, ca.SX]) -> list[ca.SX]:
+        return [g["gradient"] + g["D"].T @ Evaluation._push_graph(g)[0]]
+
+    def steps(g: dict[str, ca.SX]) -> list[ca.SX]:
+        none = {"du": ca.SX(0, 1), "Z": ca.SX(0, n), "z_0": ca.SX(0, 1), "d_0": ca.SX.zeros(count)}
+        return Evaluation._steps_graph({**none, **g})[1:]
+
+    of_d: dict[str, int | tuple[int, int]] = {"D": (count, n), "d": count, "mu": 1}
+    moves: dict[str, int | tuple[int, int]] = {"dx": n, "g": n, **of_d, "gained": count}
+    after = {"dlow": count, "dhigh": count, "alpha": 1, "dual": 1, "mu": 1}
+    key = f"rows at the end {n} {count}"
+    return (
+        compiled("end_slope", f"{key} slope", {"gradient": n, **of_d, **bounds}, {"q": (n,)}, slope),
+        compiled(
+            "end_steps",
+            f"{key} steps",
+            moves | bounds,
+            {"ds": (count,), "dlow": (count,), "dhigh": (count,), "limits": (3,)},
+            steps,
+        ),
+        compiled(
+            "end_settle",
+            f"{key} settle",
+            after | bounds,
+            {"low_new": (count,), "high_new": (count,)},
+            Evaluation._settle_graph,
+        ),
+    )
+
+
 @lru_cache(maxsize=16)
 def fold(kinds: str) -> StageLoop:
     """Columns of all stages into one row: "+" adds, ">" takes the largest, "<" the least; from `so_far` before them."""
@@ -612,15 +628,10 @@ def fold(kinds: str) -> StageLoop:
     return StageLoop(ca.Function("fold", [values, so_far], [folded]), [0, 0, 1], backward=False)
 
 
-def _of_rows(name: str, more: Mapping[str, int | tuple[int, int]], count: int, graph: Graph) -> ca.Function:
-    sizes = {**more, **dict.fromkeys(BOUNDS, count)}
-    g = {key: ca.SX.sym(key, *(size if isinstance(size, tuple) else (size,))) for key, size in sizes.items()}
-    return ca.Function(name, list(g.values()), [ca.densify(x) for x in graph(g)])
-
-
 def barrier_of_slacks(count: int) -> ca.Function:
     """The barrier of `count` rows: of mu and the bounds."""
-    return _of_rows("barrier", {"mu": 1}, count, lambda g: [_barrier(g, g["slack"])])
+    g = {"mu": ca.SX.sym("mu")} | {name: ca.SX.sym(name, count) for name in BOUNDS}
+    return ca.Function("barrier", list(g.values()), [_barrier(g, g["slack"])])
 
 
 def _barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:

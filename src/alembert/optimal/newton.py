@@ -26,7 +26,7 @@ import numpy as np
 
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
-from alembert.optimal.evaluation import Evaluation, fold
+from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
 from alembert.optimal.outcome import Iterate, Residuals, Warm
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
@@ -125,6 +125,7 @@ class Newton:
         self.units.reset()
         for name in (self.linear.push, self._gained, self._end_gained, self._d_used):
             name[...] = 0.0
+        self._end_dlow[...], self._end_dhigh[...] = 0.0, 0.0
         self._mu[0], self.units.cost = mu, 1.0
         self._p[...], self._s[...] = stages.parameters, stages.numbers
         for p, part in zip(self._ps, stages.parts, strict=True):
@@ -363,7 +364,22 @@ class Newton:
         ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
         final = [a[None] for a in it.last.arrays]
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
+        self._new_end_low, self._new_end_high = np.zeros(rows), np.zeros(rows)
         self._end_found, self._end_total = np.zeros(6), np.zeros(4)
+        self._end_values, self._end_limits = np.zeros(rows), np.zeros(3)
+        self._end_dlow, self._end_dhigh = np.zeros(rows), np.zeros(rows)
+        if rows:
+            slope, steps, settle = end_row_kernels(n, rows)
+            of_d = (self._end_D[None], self._end_values[None], self._mu)
+            self._slope_at_end = slope.bind(1, [self._gradient[None], *of_d, *final], [lin.q[N:]])
+            self._end_steps = steps.bind(
+                1,
+                [sweep.x[-1:], self._gradient[None], *of_d, self._end_gained[None], *final],
+                [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, self._end_limits)],
+            )
+            after = [a[None] for a in (self._end_dlow, self._end_dhigh)]
+            after += [self._taken, self._dual, self._mu, new[6][None], *final[1:]]
+            self._settle_end = settle.bind(1, after, [self._new_end_low[None], self._new_end_high[None]])
         self._ends = e.ends.bind(
             1,
             [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
@@ -521,22 +537,23 @@ class Newton:
 
     def _end_slope(self, rows: Array) -> None:
         """The slope of the cost at the end, with bounds there whose values are `rows`."""
-        self.linear.q[-1] = self._gradient
-        self._end_values = rows
-        if len(rows):
-            self.linear.q[-1] += self._end_D.T @ self.it.last.push(self.mu, rows)
+        if not len(rows):
+            self.linear.q[-1] = self._gradient
+            return
+        self._end_values[...] = rows
+        self._slope_at_end()
 
     def lengths(self, fraction: float) -> tuple[float, float, float]:
         """The longest steps of the unknowns and of the multipliers, and the slope of the objective along the step."""
         self._steps()
         self._fold_limits()
         primal, dual, slope = self._limits[-1].tolist()
-        slope += float(self._gradient @ self.sweep.x[-1])
         if len(self._end_ds):
-            self._end_missed = self._end_D @ self.sweep.x[-1] + self._end_values - self.it.last.slack
-            self._end_ds[...] = np.where(self.it.last.held > 0, 0.0, self._end_missed)
-            one, two, more = self.it.last.limits(self.mu, self._end_ds)
+            self._end_steps()
+            one, two, more = self._end_limits.tolist()
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
+        else:
+            slope += float(self._gradient @ self.sweep.x[-1])
         for k, j in self.stages.clocks:
             change = abs(self.units.x_at(k)[j] * self.sweep.x[k, j])
             span = self.it.x[k, self.stages.point_place(k, j)]
@@ -720,9 +737,8 @@ class Newton:
         if self._settle is not None:
             self._settle()
         if len(self._end_ds):
-            self.it.last.move_multipliers(self.mu, self._end_ds, dual, self._new[6], tuning.FARTHEST)
-            if alpha:
-                self.it.last.move_held(alpha, self._end_missed, self._end_gained)
+            self._settle_end()
+            self.it.last.low[...], self.it.last.high[...] = self._new_end_low, self._new_end_high
         self._here[...] = self._there
         if alpha:
             found = self.sweep.found[-self._duals.size :]

@@ -26,7 +26,7 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import At, Buffer, Call, Copy, Each, Offset, Repeat, Step
 from alembert.lowering.routine import Parts, Routine
-from alembert.optimal.evaluation import BOUNDS, Evaluation, barrier_of_slacks
+from alembert.optimal.evaluation import BOUNDS, Evaluation, barrier_of_slacks, end_row_kernels
 from alembert.optimal.search_graphs import SearchGraphs, begin_function, bounds_function
 from alembert.optimal.time_sweep import (
     LARGEST_UNROLLED,
@@ -397,21 +397,16 @@ class SolverRoutine:
                     "end_barrier", barrier, [where["mu"], *end_bounds], [self.buffer("stage_barrier", 1)]
                 ),
                 *self._fold("barrier", "stage_barrier", "+"),
-                self._call(
-                    "end_push",
-                    e.push_function(rows),
-                    [self.buffer("rows", rows), where["mu"], *end_bounds],
-                    [self.buffer("end_push", rows)],
-                ),
             ]
+        at_end: dict[str, Buffer] = {
+            **{"dx": self._after("step_x", n, N), "D": self.buffer("end_D", rows * n)},
+            **{"g": self.buffer("gradient", n), "gradient": self.buffer("gradient", n)},
+            **{"d": self.buffer("rows", rows), "mu": where["mu"], "gained": self.buffer("none", rows)},
+        }
+        at_end |= {name: end[name] for name in BOUNDS}
+        slope, move, settle = end_row_kernels(n, rows)
         steps += [
-            self.own(
-                "end_slope",
-                {"gradient": n, "end_D": rows * n, "end_push": rows},
-                {"q_end": n},
-                lambda gradient, end_D, end_push: [gradient + ca.reshape(end_D, n, rows) @ end_push],
-            ),
-            Copy(self.buffer("q_end", n), self._after("q", n, N), n),
+            self._kernel("end_slope", slope, at_end, {"q": self._after("q", n, N)}),
             *search.here(),
             *search.first_shift(),
         ]
@@ -447,17 +442,14 @@ class SolverRoutine:
             ),
         ]
         steps += [
-            self._call(
+            self._kernel(
                 "end_steps",
-                e.end_steps_function(n, rows),
-                [
-                    *(self._after("step_x", n, N), self.buffer("end_D", rows * n)),
-                    *(self.buffer("gradient", n), self.buffer("rows", rows), where["mu"], *end_bounds),
-                ],
-                [
-                    *(self.buffer("end_ds", rows), self.buffer("end_dlow", rows)),
-                    *(self.buffer("end_dhigh", rows), self.buffer("stage_limits", 3)),
-                ],
+                move,
+                at_end,
+                {
+                    **{"ds": self.buffer("end_ds", rows), "dlow": self.buffer("end_dlow", rows)},
+                    **{"dhigh": self.buffer("end_dhigh", rows), "limits": self.buffer("stage_limits", 3)},
+                },
             ),
             *self._fold("longest", "stage_limits", "<<+"),
             *search.lengths(),
@@ -473,7 +465,7 @@ class SolverRoutine:
             given = [self.buffer("end_dlow", rows), self.buffer("end_dhigh", rows), where["alpha"]]
             given += [where["dual"], where["mu"], self.buffer("new_end_slack", rows), *end_bounds[1:]]
             settled = [self.buffer("new_end_low", rows), self.buffer("new_end_high", rows)]
-            steps.append(self._call("end_settle", e.settle_function(rows), given, settled))
+            steps.append(self._kernel_at("end_settle", settle, given, settled))
         moved = [("x", "new_x", point, N + 1), ("u", "new_u", m, N), ("z", "new_z", nz, N)]
         moved += [
             ("own_slack", "new_slack", nd, N),
