@@ -147,7 +147,7 @@ class Parts:
     def _inlined(
         self,
         routine: Routine,
-        own: Mapping[str, str | Offset],
+        own: Mapping[str, Buffer],
         sources: dict[str, KernelSource],
         inside: dict[str, int],
     ) -> list[Step]:

@@ -158,15 +158,18 @@ class CompiledSolver:
 
         def make(result: CompiledResult, which: tuple[int, ...]) -> Solution:
             batch = found.shape[:-1]
-            own = [
+            given_, T_, left_, found_ = (
                 np.broadcast_to(a, (*batch, a.shape[-1]))[which] for a in (given, T[..., None], left, found)
-            ]
-            return self._solution(*own, bounds)
+            )
+            return self._solution(given_, T_, left_, found_, bounds)
 
         constant = self._stages.scheme.points == 1 and not self._stages.scheme.node_controls
-        cost, off, _, error, _, iterations, converged, _ = np.moveaxis(found, -1, 0)
+        value: dict[str, Any] = {name: found[..., k] for k, name in enumerate(FOUND)}
         return CompiledResult(
-            controls, cost, off, error, iterations.astype(int), converged > 0, left, constant, make
+            *(controls, value["cost"], value["infeasibility"], value["error"]),
+            *(value["iterations"].astype(int), value["converged"] > 0, left),
+            is_constant=constant,
+            _make=make,
         )
 
     def export_c(self, directory: str | os.PathLike[str], *, name: str = "solver") -> SolverSource:
@@ -259,8 +262,8 @@ class CompiledSolver:
     @cached_property
     def _places(self) -> Array | None:
         """Where in (q, v) or x the numbers are that the start states, in their order; None where it states others."""
-        problem, found = self._stages.problem, []
-        model = problem.model
+        problem, model = self._stages.problem, self._stages.problem.model
+        found: list[int] = []
         where: dict[str, tuple[int, slice]] = {}
         if model is None:
             where = {name: (k, slice(k, k + 1)) for k, name in enumerate(problem.plant.tangent_names)}
@@ -401,8 +404,8 @@ class CompiledSolver:
         )
         part = {name: memory[where] for name, where in self._parts.items()}
         it = newton.it
-        points = [part[name].reshape(getattr(it, name).shape) for name in ("x", "u", "z")]
-        newton.restart(stages, *points, max(float(found[4]), 1e-300), units=self._units)
+        x, u, z = (part[name].reshape(getattr(it, name).shape) for name in ("x", "u", "z"))
+        newton.restart(stages, x, u, z, max(float(found[4]), 1e-300), units=self._units)
         it.costates[...], it.sigma[...], it.eta[...] = (
             part["costates"].reshape(it.costates.shape),
             part["sigma"],

@@ -587,7 +587,7 @@ def compiled(
 def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
     """What a step asks of `count` rows of bounds at the end: the slope of the cost with (4), steps with the longest of them
     and the slope along them, and multipliers after a step."""
-    bounds = dict.fromkeys(BOUNDS, count)
+    bounds: dict[str, int | tuple[int, int]] = dict.fromkeys(BOUNDS, count)
 
     def slope(g: dict[str, ca.SX]) -> list[ca.SX]:
         return [g["gradient"] + g["D"].T @ Evaluation._push_graph(g)[0]]
@@ -598,7 +598,7 @@ def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
 
     of_d: dict[str, int | tuple[int, int]] = {"D": (count, n), "d": count, "mu": 1}
     moves: dict[str, int | tuple[int, int]] = {"dx": n, "g": n, **of_d, "gained": count}
-    after = {"dlow": count, "dhigh": count, "alpha": 1, "dual": 1, "mu": 1}
+    after: dict[str, int | tuple[int, int]] = {"dlow": count, "dhigh": count, "alpha": 1, "dual": 1, "mu": 1}
     key = f"rows at the end {n} {count}"
     return (
         compiled("end_slope", f"{key} slope", {"gradient": n, **of_d, **bounds}, {"q": (n,)}, slope),

@@ -206,9 +206,9 @@ class MovingHorizonEstimator:
         assert isinstance(one.sensor, Sensor)
         if one.sensor.kind == "frame":
             turn = quaternion.log(quaternion.multiply(quaternion.conjugate(y[3:]), read[3:]))
-            return ca.vertcat(turn, read[:3] - y[:3])
+            return ca.SX(ca.vertcat(turn, read[:3] - y[:3]))
         if one.sensor.kind == "joint_position":
-            return ca.vertcat(self.model.joint(one.sensor.target).type.difference(y, read))
+            return ca.SX(ca.vertcat(self.model.joint(one.sensor.target).type.difference(y, read)))
         return read - y
 
     # --- use --------------------------------------------------------------------------------------------------------
@@ -429,7 +429,12 @@ class MovingHorizonEstimator:
             readings.append({x.name: part for x, part in zip(self._instruments, parts, strict=True)})
         has = bool(counts[2])
         return WindowEstimate(
-            *(q, v, *known, tuple(readings), tuple(efforts[: int(counts[1])])),
+            q,
+            v,
+            known[0],
+            known[1],
+            tuple(readings),
+            tuple(efforts[: int(counts[1])]),
             points=rest[8].reshape(N + 1, -1) if has else None,
             controls=rest[9].reshape(N, -1) if has else None,
         )

@@ -46,7 +46,9 @@ def begin_function(count: int) -> ca.Function:
     """`barrier.Bounds.begin`: slacks and multipliers for the values of rows, multipliers as expected, and mu."""
     names = ("values", "low", "high", "mu", "lower", "upper", "has_lower", "has_upper")
     g = {name: ca.SX.sym(name, 1 if name == "mu" else count) for name in names}
-    slacks, lows, highs = [], [], []
+    slacks: list[ca.SX] = []
+    lows: list[ca.SX] = []
+    highs: list[ca.SX] = []
     for k in range(count):
         value, lower, upper = g["values"][k], g["lower"][k], g["upper"][k]
         has_lower, has_upper = g["has_lower"][k], g["has_upper"][k]
@@ -91,7 +93,7 @@ class SearchGraphs:
         name: str,
         reads: Mapping[str, int],
         writes: Mapping[str, int],
-        graph: Callable[..., Sequence[ca.SX]],
+        graph: Callable[..., Sequence[ca.SX | float]],
     ) -> list[Step]:
         """A function of buffers into buffers, which may be the same."""
         targets = {f"{key}_next" if key in reads else key: size for key, size in writes.items()}
@@ -234,7 +236,7 @@ class SearchGraphs:
             moves = ca.logic_and(ca.logic_not(done), is_minimum)
             alpha = ca.if_else(moves, ca.fmin(1, fraction * primal), 0)
             dual = ca.if_else(moves, ca.fmin(1, fraction * longest[1]), 0)
-            return [alpha, dual, alpha, longest[2], 0]
+            return [alpha, dual, alpha, longest[2], ca.SX(0)]
 
         reads = {"longest": 3, "mu": 1, "done": 1, "is_minimum": 1, "x": point, "step_x": n, "units": n}
         writes = {"alpha": 1, "dual": 1, "full": 1, "descent": 1, "is_taken": 1}

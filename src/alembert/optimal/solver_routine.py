@@ -413,7 +413,7 @@ class SolverRoutine:
         steps.append(Repeat(self._sweep(first, last), "is_minimum", MOST_SHIFTS))
         steps += search.keep_shift()
         columns = 1 + last
-        outward = [record("A", n * n), record("B", n * m), record("b", n), record("K", m * n)]
+        outward: list[Buffer] = [record("A", n * n), record("B", n * m), record("b", n), record("K", m * n)]
         outward += [
             record("k", m * columns),
             record("P", n * n, n * n),
@@ -459,7 +459,7 @@ class SolverRoutine:
         if nd:
             given = [where["dlow"], where["dhigh"], where["alpha"], where["dual"], where["mu"]]
             given += [record("new_slack", nd), *bounds[1:]]
-            settled = [record("new_low", nd), record("new_high", nd)]
+            settled: list[Buffer] = [record("new_low", nd), record("new_high", nd)]
             steps.append(Each(N, [self._kernel_at("settle", e.settle, given, settled)]))
         if rows:
             given = [self.buffer("end_dlow", rows), self.buffer("end_dhigh", rows), where["alpha"]]
