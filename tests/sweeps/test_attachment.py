@@ -11,12 +11,12 @@ import alembert
 from alembert import flexible, library, sensitivity, sweeps
 from alembert.sensitivity import curvature, products, regressor
 from alembert.spatial import Force, Motion
-from alembert.sweeps import Program, Tree, expressions, twin
+from alembert.sweeps import Program, Tree, expressions, step_graphs, twin
 from alembert.sweeps import operators as spatial_operators
 from alembert.sweeps.attachment import RigidAttachment
 from alembert.sweeps.kinds import kinds
 from alembert.sweeps.node import Node
-from alembert.sweeps.program import Record
+from alembert.sweeps.record import Record
 
 MODULES = (sweeps, sensitivity, spatial_operators, twin, curvature, regressor)
 PROGRAMS = {
@@ -75,6 +75,7 @@ def test_a_rigid_body_through_the_interface(name, monkeypatch):
     tree = Tree.of(model())
     direct = function(PROGRAMS[name], tree)
     monkeypatch.setattr(Node, "attachment", ModalAttachment())
+    monkeypatch.setattr(step_graphs, "GRAPHS", {})
     through = function(PROGRAMS[name], tree)
     assert instructions(through) == instructions(direct)
     rng = np.random.default_rng(3)
@@ -99,6 +100,7 @@ def test_an_attachment_can_answer_otherwise(monkeypatch):
     inputs = [np.zeros(chain.nq), np.zeros(chain.nv)]
     assert not np.any(velocities(*inputs).full())
     monkeypatch.setattr(Node, "attachment", Spinning())
+    monkeypatch.setattr(step_graphs, "GRAPHS", {})
     found = function(sweeps.VELOCITIES, tree)(*inputs).full()
     assert not np.any(found[0])  # hangs from the world
     assert np.isclose(np.linalg.norm(found[1, :3]), 2.0)
@@ -125,7 +127,7 @@ def test_nodes_on_different_carriers_are_of_different_kinds():
 def test_steps_name_their_parents_nowhere():
     """`b.parent` is for attachments and for those who make the records."""
     root = Path(alembert.__file__).parent
-    own = {"program.py", "attachment.py"}
+    own = {"program.py", "attachment.py", "step_graphs.py"}
     for path in [*root.glob("sweeps/*.py"), *root.glob("sensitivity/*.py")]:
         if path.name in own:
             continue

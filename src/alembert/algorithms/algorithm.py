@@ -16,7 +16,8 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program, Tree, expressions
-from alembert.sweeps.program import Record, outward, unroll
+from alembert.sweeps.program import outward, unroll
+from alembert.sweeps.record import Record
 
 if TYPE_CHECKING:
     from alembert.model import Model

@@ -40,7 +40,8 @@ from alembert.spatial import Force, Motion, Pose
 from alembert.spatial.arrays import cross, dot, identity, skew
 from alembert.sweeps.inverse_dynamics import own_effort
 from alembert.sweeps.kinematics import place, place_in_world
-from alembert.sweeps.program import Extent, Pairs, Program, Record, inward, outward
+from alembert.sweeps.program import Extent, Pairs, Program, inward, outward
+from alembert.sweeps.record import Record
 
 
 def move_in_world(b: Record) -> None:

@@ -55,7 +55,8 @@ from alembert.sweeps.articulated import unit_columns
 from alembert.sweeps.forward_dynamics import FORWARD_DYNAMICS, HYBRID_DYNAMICS, begin, eliminate, respond
 from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, newton_euler, project, transmit_force
 from alembert.sweeps.kinematics import accelerate, move, place
-from alembert.sweeps.program import Extent, Program, Record, Sweep, inward, outward
+from alembert.sweeps.program import Extent, Program, Sweep, inward, outward
+from alembert.sweeps.record import Record
 
 
 def tangent(

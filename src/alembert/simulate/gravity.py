@@ -28,7 +28,7 @@ from alembert.model import Model
 from alembert.simulate.elements import ElementForces, ForceLaw, Places, numbers
 from alembert.spatial import Pose, RigidInertia
 from alembert.sweeps.modal import Integrals, locked
-from alembert.sweeps.program import Record
+from alembert.sweeps.record import Record
 
 EARTH = 3.986004418e14
 """gravitational parameter [m^3/s^2], WGS 84"""

@@ -20,7 +20,7 @@ from typing import Any
 import casadi as ca
 
 from alembert.spatial import Force
-from alembert.sweeps.program import Record
+from alembert.sweeps.record import Record
 
 
 def reduce_articulated(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:

@@ -24,7 +24,8 @@ from alembert.sweeps import modal
 from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, joint_effort
-from alembert.sweeps.program import Program, Record, counterpart, inward, outward
+from alembert.sweeps.program import Program, counterpart, inward, outward
+from alembert.sweeps.record import Record
 
 
 def begin(b: Record) -> None:

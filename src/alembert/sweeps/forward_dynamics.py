@@ -36,7 +36,8 @@ from alembert.sweeps.articulated import reduce_articulated, reduce_coupled
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.inverse_dynamics import joint_effort, own_effort
 from alembert.sweeps.kinematics import move, place
-from alembert.sweeps.program import Program, Record, inward, outward
+from alembert.sweeps.program import Program, inward, outward
+from alembert.sweeps.record import Record
 
 
 def begin(b: Record) -> None:

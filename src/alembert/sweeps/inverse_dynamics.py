@@ -18,7 +18,8 @@ import casadi as ca
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
 from alembert.sweeps.kinematics import accelerate, move, place
-from alembert.sweeps.program import Program, Record, inward, outward
+from alembert.sweeps.program import Program, inward, outward
+from alembert.sweeps.record import Record
 
 
 def newton_euler(b: Record) -> None:

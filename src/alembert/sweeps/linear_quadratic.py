@@ -33,7 +33,7 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.spatial.arrays import symmetric
 from alembert.sweeps.forward_dynamics import eliminate, respond
 from alembert.sweeps.node import RIGID_ATTACHMENT
-from alembert.sweeps.program import Record
+from alembert.sweeps.record import Record
 
 Array = np.ndarray
 BEFORE = -2

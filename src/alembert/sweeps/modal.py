@@ -40,7 +40,8 @@ from alembert.spatial.arrays import cross, dot, skew, symmetric
 from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix, operators
 from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.factor import Factor
-from alembert.sweeps.program import Record, counterpart
+from alembert.sweeps.program import counterpart
+from alembert.sweeps.record import Record
 
 
 class Integrals:

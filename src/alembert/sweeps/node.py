@@ -47,6 +47,11 @@ class Carrier:
 
 
 RIGID = Carrier()
+PLAIN = (0.0, 1.0, -1.0)
+"""numbers that save arithmetic where they stand"""
+_ROTATION = 9  # constants of the placement come first
+_TELLING = ("rotation", "joint")
+"""parts of the constants whose zeros and ones change the course of steps; with modes, all parts do"""
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Node:
     attachment: Any = RIGID_ATTACHMENT
 
     def __init__(self, structure: Structure, constants: ca.SX) -> None:
-        self.structure = structure
+        self.structure, self.constants = structure, constants
         self.parts: dict[str, ca.SX] = {}
         """the constants by name, see `Structure.layout`"""
         start = 0
@@ -131,6 +136,25 @@ class Node:
             self.attachment = ModalAttachment.of(
                 self.parts, structure.carrier.modes, structure.carrier.stiffening
             )
+
+    def course(self, *, placed: bool = True) -> tuple[Structure, tuple[float | None, ...]]:
+        """What the course of a step may depend on: the structure, and the numbers 0, 1 and -1 where they tell.
+
+        Those of the placement tell only where it is asked for (`placed`).
+        """
+        return self.structure, self._telling if placed else self._telling[_ROTATION:]
+
+    @cached_property
+    def _telling(self) -> tuple[float | None, ...]:
+        modal = self.structure.stiffening or self.structure.carrier.modes
+        found: list[float | None] = []
+        for name, size in self.structure.layout:
+            if modal or name in _TELLING:
+                numbers = (float(x) if x.is_constant() else None for x in self.parts[name].elements())
+                found += (x if x in PLAIN else None for x in numbers)
+            else:
+                found += [None] * size
+        return tuple(found)
 
     @cached_property
     def placement(self) -> Pose:

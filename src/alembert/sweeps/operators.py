@@ -29,7 +29,8 @@ from alembert.spatial.arrays import symmetric
 from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.forward_dynamics import eliminate
 from alembert.sweeps.kinematics import move, place, place_in_world, subspace_in_world
-from alembert.sweeps.program import Pairs, Program, Record, inward, outward, unroll
+from alembert.sweeps.program import Pairs, Program, inward, outward, unroll
+from alembert.sweeps.record import Record
 from alembert.sweeps.tree import Tree
 
 

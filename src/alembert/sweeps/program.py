@@ -19,54 +19,9 @@ import casadi as ca
 
 from alembert.errors import UnsupportedError
 from alembert.spatial import Motion, Pose, RigidInertia
-from alembert.sweeps.node import Node
+from alembert.sweeps import step_graphs
+from alembert.sweeps.record import Record
 from alembert.sweeps.tree import Tree
-
-
-class Record:
-    """What is known of one node during a program. Steps set attributes; readers get `Any`."""
-
-    node: Node
-    parent: Record
-
-    def __init__(self, **known: Any) -> None:
-        self.__dict__.update(known)
-
-    def __getattr__(self, name: str) -> Any:
-        if "node" in self.__dict__ and self.node.structure.stiffening:
-            raise UnsupportedError(
-                f"this algorithm does not take flexible bodies yet (modes have no {name!r})"
-            )
-        raise AttributeError(f"no step before this one has left {name!r}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
-
-    def has(self, name: str) -> bool:
-        return name in self.__dict__
-
-    def receive(self, name: str) -> Any:
-        """What the parent hands outward under this name."""
-        return self.node.attachment.receive(self, name)
-
-    def is_offered(self, name: str) -> bool:
-        """Whether the parent has such a field: what steps leave with nodes, the world does not have."""
-        return self.parent.has(name)
-
-    def deliver(self, **contributions: Any) -> None:
-        """Hand contributions inward: they add to the fields of the parent."""
-        self.node.attachment.deliver(self, contributions)
-
-    def rotor_momentum(self) -> ca.SX | None:
-        """That of the node, turned with the place where it hangs on a parent that deforms."""
-        r = self.node.rotor_momentum
-        return r if r is None or not self.has("R_P") else self.R_P @ r
-
-    def add(self, **contributions: Any) -> None:
-        """Add to fields that several children contribute to; the first contribution makes the field."""
-        for name, value in contributions.items():
-            self.__dict__[name] = self.__dict__[name] + value if name in self.__dict__ else value
-
 
 Step = Callable[[Record], None]
 Extent = Literal["q", "v", "v6", "node6", "node", "table", "own", "matrix"]
@@ -115,15 +70,20 @@ def counterpart(*steps: Step) -> Callable[[Step], Step]:
     return declare
 
 
+def of_node(step: Step, record: Record) -> Step:
+    """The step, or what a mode node does in its place."""
+    if not record.node.structure.stiffening:
+        return step
+    if step not in COUNTERPARTS:
+        raise UnsupportedError(
+            f"this algorithm does not take flexible bodies yet (its step {step.__name__!r} has no counterpart for modes)"
+        )
+    return COUNTERPARTS[step]
+
+
 def run(step: Step, record: Record) -> None:
     """One step for one node."""
-    if record.node.structure.stiffening:
-        if step not in COUNTERPARTS:
-            raise UnsupportedError(
-                f"this algorithm does not take flexible bodies yet (its step {step.__name__!r} has no counterpart for modes)"
-            )
-        step = COUNTERPARTS[step]
-    step(record)
+    of_node(step, record)(record)
 
 
 def outward(step: Step) -> Sweep:
@@ -172,7 +132,7 @@ def unroll(
         records.append(Record(node=node, parent=parent, passive=program.passive, **own))
     for sweep in program.sweeps:
         for record in records if sweep.direction == "outward" else reversed(records):
-            run(sweep.step, record)
+            step_graphs.apply(of_node(sweep.step, record), record)
     return records, base
 
 
@@ -209,7 +169,8 @@ def _matrices(pairs: Pairs, tree: Tree, records: list[Record]) -> dict[str, ca.S
         for j in tree.ancestors[k]:
             rows, columns = tree.v_slices[k], tree.v_slices[j]
             inner = records[j] if j == k else seen(tree, records, k, j)
-            for name, (below, above) in zip(pairs.names, pairs.visit(outer, inner), strict=True):
+            blocks = step_graphs.apply(pairs.visit, outer, inner)
+            for name, (below, above) in zip(pairs.names, blocks, strict=True):
                 matrices[name][rows, columns] = below
                 if j != k:
                     matrices[name][columns, rows] = above

@@ -278,6 +278,13 @@ class Tree:
         return ca.vertcat(*(ca.SX(evaluate(entry, values)) for entry in self.model.gravity))
 
     def nodes(self, parameters: ca.SX) -> list[Node]:
+        return self._bound(parameters) if self.model.parameters else self._constant_nodes
+
+    @cached_property
+    def _constant_nodes(self) -> list[Node]:
+        return self._bound(ca.SX(0, 1))
+
+    def _bound(self, parameters: ca.SX) -> list[Node]:
         return [Node(s, self.constants(k, parameters)) for k, s in enumerate(self.structures)]
 
     @cached_property

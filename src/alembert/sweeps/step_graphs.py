@@ -1,0 +1,221 @@
+"""Steps whose expressions are made once for all nodes of a structure, and copied from then on.
+
+To make expressions in Python takes many times as long as to copy them. So the first time that a step meets a structure, it
+runs on symbols in the place of all that it reads, and what it leaves is kept as a CasADi function: its *graph*. Other nodes,
+of this model or of another one, call it: CasADi repeats every operation on the node's own expressions, with the
+simplifications that it makes in any case, and so leaves what the step itself would have left.
+
+What the course of a step may depend on stays as it is: the structure of the node, zeros and ones in its placement and joint
+(with modes, in all its constants), matrices of nothing but zeros and ones, whether a field is there. A graph serves a node
+for which all of this is the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import casadi as ca
+
+from alembert.sweeps.node import PLAIN, Node, Structure
+from alembert.sweeps.record import Record
+from alembert.sweeps.values import map_matrices
+
+MOST = 4000
+"""graphs that are kept; each takes some kilobytes"""
+GRAPHS: dict[object, list[_Graph]] = {}
+
+
+def apply(step: Callable[..., Any], *records: Record) -> Any:
+    """Run a step on records: what it leaves in them, adds to their parents, and returns."""
+    if step.__closure__ is not None or "<locals>" in step.__qualname__:
+        return step(*records)  # it may know more than it reads
+    same = len(records) > 1 and records[0] is records[1]
+    known = GRAPHS.setdefault((step, same, *(record.node.structure for record in records)), [])
+    for graph in known:
+        given = graph.inputs(records)
+        if given is not None:
+            return graph.run(records, given)
+    if sum(map(len, GRAPHS.values())) >= MOST:
+        GRAPHS.clear()
+    graph = _Graph(step, records)
+    known.append(graph)
+    given = graph.inputs(records)
+    assert given is not None, f"{step.__name__} changes what it reads"
+    return graph.run(records, given)
+
+
+class _Graph:
+    """What a step does to records like these, as a function."""
+
+    def __init__(self, step: Callable[..., Any], records: Sequence[Record]) -> None:
+        self._asked: list[tuple[int, bool, str, object]] = []
+        """the record, whether its parent was asked, for which field, and the form of the answer"""
+        self._presences: list[tuple[int, bool, str, bool]] = []
+        """likewise, where it was asked whether the field is there"""
+        self._nodes: list[tuple[int, bool, Node]] = []
+        """likewise, where it was asked for the node; with what stood for it"""
+        self._symbols: list[ca.SX] = []
+        self._constants: list[ca.SX] = []
+        twins = [_Twin(record, self, k) for k, record in enumerate(records)]
+        if len(records) > 1 and records[0] is records[1]:
+            twins[1] = twins[0]
+        answer = step(*twins)
+        self._courses = [
+            (k, above, placed, _of(records[k], above).node.course(placed=placed))
+            for k, above, node in self._nodes
+            for placed in ["placement" in vars(node)]
+        ]
+        self._outputs: list[ca.SX] = []
+        self._answer = map_matrices(answer, self._kept)
+        self._left = [
+            (k, name, map_matrices(value, self._kept))
+            for k, twin in enumerate(twins)
+            if twin not in twins[:k]
+            for name, value in twin._written.items()
+        ]
+        self._added = [
+            (k, name, map_matrices(value, self._kept))
+            for k, twin in enumerate(twins)
+            if twin._above is not None and twin not in twins[:k]
+            for name, value in twin._above._contributions
+        ]
+        self._function = ca.Function("step", [*self._constants, *self._symbols], self._outputs)
+
+    def _kept(self, m: ca.SX) -> ca.SX:
+        if not m.is_constant():
+            self._outputs.append(m)
+        return m
+
+    def field(self, record: int, above: bool, name: str, value: Any) -> Any:
+        """Remember that a field was read; the field with symbols in it."""
+        self._asked.append((record, above, name, _form(value, [])))
+
+        def symbols(m: ca.SX) -> ca.SX:
+            if _is_plain(m):
+                return m
+            self._symbols.append(ca.SX.sym("x", *m.shape))
+            return ca.SX(self._symbols[-1])
+
+        return map_matrices(value, symbols)
+
+    def node(self, record: int, above: bool, node: Node) -> Node:
+        """The same for a node."""
+        base = _symbolic_node(len(self._nodes), *node.course())
+        self._constants.append(base.symbols)
+        found = copy.copy(base.node)
+        self._nodes.append((record, above, found))
+        return found
+
+    def presence(self, record: int, above: bool, name: str, found: bool) -> bool:
+        self._presences.append((record, above, name, found))
+        return found
+
+    def inputs(self, records: Sequence[Record]) -> list[ca.SX] | None:
+        """The matrices that the function takes; None where it does not serve these records."""
+        for k, above, name, expected in self._presences:
+            if _of(records[k], above).has(name) != expected:
+                return None
+        found: list[ca.SX] = []
+        for k, above, placed, course in self._courses:
+            node = _of(records[k], above).node
+            if node.course(placed=placed) != course:
+                return None
+            found.append(node.constants)
+        for k, above, name, form in self._asked:
+            record = _of(records[k], above)
+            if not record.has(name) or _form(getattr(record, name), found) != form:
+                return None
+        return found
+
+    def run(self, records: Sequence[Record], given: list[ca.SX]) -> Any:
+        outputs: Iterator[ca.SX] = iter(self._function.call(given))
+
+        def fill(m: ca.SX) -> ca.SX:
+            return ca.SX(m) if m.is_constant() else next(outputs)
+
+        answer = map_matrices(self._answer, fill)
+        for k, name, value in self._left:
+            setattr(records[k], name, map_matrices(value, fill))
+        for k, name, value in self._added:
+            records[k].parent.add(**{name: map_matrices(value, fill)})
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class _SymbolicNode:
+    node: Node
+    symbols: ca.SX
+    """for its constants"""
+
+
+@lru_cache(MOST)
+def _symbolic_node(number: int, structure: Structure, known: tuple[float | None, ...]) -> _SymbolicNode:
+    """A node with symbols for the constants that are not known, others for every number.
+
+    It is never asked itself, so that its copies show what they were asked for.
+    """
+    symbols = ca.SX.sym("c", structure.size)
+    entries = [x if number is None else number for x, number in zip(symbols.elements(), known, strict=True)]
+    return _SymbolicNode(Node(structure, ca.vertcat(*entries)), symbols)
+
+
+def _of(record: Record, above: bool) -> Record:
+    return record.parent if above else record
+
+
+class _Twin(Record):
+    """Stands for a record, or for the parent of one, while a step runs on symbols."""
+
+    def __init__(self, record: Record, graph: _Graph, index: int, above: bool = False) -> None:
+        self.__dict__.update(_record=record, _graph=graph, _index=index, _is_above=above)
+        self.__dict__.update(_written={}, _contributions=[], _above=None)
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        record, graph = own["_record"], own["_graph"]
+        if name == "parent" and not own["_is_above"]:
+            value: Any = _Twin(record.parent, graph, own["_index"], above=True)
+            own["_above"] = value
+        elif name == "node":
+            value = graph.node(own["_index"], own["_is_above"], record.node)
+        else:
+            value = graph.field(own["_index"], own["_is_above"], name, getattr(record, name))
+        own[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = self._written[name] = value
+
+    def has(self, name: str) -> bool:
+        if name in self._written:
+            return True
+        return bool(self._graph.presence(self._index, self._is_above, name, self._record.has(name)))
+
+    def add(self, **contributions: Any) -> None:
+        self._contributions.extend(contributions.items())
+
+
+def _form(value: Any, matrices: list[ca.SX]) -> object:
+    """What two values must have in common for one graph to serve both; collects the matrices that it takes."""
+    if isinstance(value, ca.SX):
+        if _is_plain(value):
+            return value.shape, tuple(float(x) for x in value.elements())
+        matrices.append(value)
+        return value.shape
+    if isinstance(value, tuple | list):
+        return type(value), *(_form(x, matrices) for x in value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    return type(value), *((name, _form(x, matrices)) for name, x in vars(value).items())
+
+
+def _is_plain(m: ca.SX) -> bool:
+    """Whether it has nothing but zeros and ones, and some: where these stand may change the course of a step."""
+    if not m.is_constant():
+        return False
+    entries = {float(x) for x in m.nonzeros()}
+    return not entries <= {0.0} and entries <= {*PLAIN}
