@@ -22,6 +22,7 @@ from alembert.algorithms import kernels
 from alembert.algorithms.table import TABLE
 from alembert.deploy import compiler
 from alembert.engine import codegen, symbols, vectormath
+from alembert.engine.code import Code
 from alembert.engine.kernel import Kernel
 from alembert.engine.target import Target
 
@@ -75,7 +76,7 @@ def kernel_of(model: al.Model, algorithm: str) -> Kernel:
     return kernels.program_kernel(model, model.compute.tree, program, list(names))
 
 
-def compiled(kernel: Kernel, lanes: int) -> tuple[codegen.Code, bytes]:
+def compiled(kernel: Kernel, lanes: int) -> tuple[Code, bytes]:
     code = kernel.source().emit("kernel", lanes, TARGET)
     text = code.text.replace("define internal void @kernel(", "define void @kernel(")
     return code, object_code(codegen.prelude(code) + text)

@@ -1,6 +1,6 @@
 """Graphs of steps: what a step leaves is made once for a structure, and copied for other nodes and models."""
 
-import dataclasses
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -53,16 +53,21 @@ def test_copies_are_what_the_steps_leave(name, graphs, monkeypatch):
 
 
 def test_known_joints_need_no_new_graphs(graphs):
-    """A longer chain, other masses and other lengths."""
-    chain = al.library.chain(4)
+    """A longer chain, and an arm with other masses and lengths."""
+    chain, arm = al.library.chain(6), al.library.arm7()
     function(FORWARD_DYNAMICS, chain)
+    function(FORWARD_DYNAMICS, arm)
     known = graphs()
-    function(FORWARD_DYNAMICS, al.library.chain(6))
-    heavier = tuple(
-        dataclasses.replace(b, inertia=dataclasses.replace(b.inertia, mass=2.0 * b.inertia.mass))
-        for b in chain.bodies
-    )
-    function(FORWARD_DYNAMICS, chain.replace(bodies=heavier))
+    function(FORWARD_DYNAMICS, al.library.chain(8))
+    heavier = [
+        replace(b, inertia=replace(b.inertia, mass=1.5 * b.inertia.mass, com=(0.1, 0.2, 0.3)))
+        for b in arm.bodies
+    ]
+    longer = [
+        replace(j, placement=replace(j.placement, translation=(0.1, 0.0, 0.4))) if k else j
+        for k, j in enumerate(arm.joints)
+    ]
+    function(FORWARD_DYNAMICS, arm.replace(bodies=tuple(heavier), joints=tuple(longer)))
     assert graphs() == known
 
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from array import array
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import casadi as ca
 
-from alembert.engine import interpreter, symbols, vectormath
+from alembert.engine import forms, interpreter, symbols, vectormath
+from alembert.engine.code import Code
 from alembert.engine.instructions import Chunk, InstructionList, from_casadi, in_chunks, interleaved
 from alembert.engine.interpreter import Listing
 from alembert.engine.operations import Operations, library_calls
@@ -37,24 +37,6 @@ QUICK_CHUNK = (
 )
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
-
-
-@dataclass(frozen=True)
-class Code:
-    """IR functions; the module still needs `prelude`."""
-
-    text: str
-    workspace: int  # vectors (of W doubles) in the workspace
-    work: int  # operations for each call
-    helpers: frozenset[tuple[str, int]]  # for `prelude`
-    target: Target
-    direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
-    quick: bool = False  # to be compiled without optimisation
-    constants: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """tables of numbers that the functions read, which get these when the machine code is loaded"""
-    lists: Mapping[str, array[int]] = field(default_factory=dict)
-    """of instructions that are interpreted; the functions have their addresses when the machine code is loaded"""
-    listed: int = 0  # operations in these lists
 
 
 @dataclass(frozen=True)
@@ -375,10 +357,18 @@ class FunctionSource:
         self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
+        form = forms.form_of(self.function) if target.interprets else None
+        key = form and (form.key, name, lanes, target, self._interleave, self._longest)
+        known = form and key and forms.recall(key, form)
+        if known:
+            return known
         read = interleaved if self._interleave else from_casadi
         program = read(self.function, fuse=target.fused)
         chunk, quick = self._chunk or CHUNK, False
         if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
             chunk, quick = QUICK_CHUNK, True
         code = emit_function(name, program, lanes, target, chunk=chunk, inline=False)
-        return dataclasses.replace(code, quick=quick)
+        code = dataclasses.replace(code, quick=quick)
+        if form and key and code.lists:
+            forms.remember(key, form, code)
+        return code

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alembert.engine.codegen import Code
+from alembert.engine.code import Code
 from alembert.engine.loops import Lines
 from alembert.engine.target import Target
 

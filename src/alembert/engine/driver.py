@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 
 from alembert.engine import outlet, symbols
-from alembert.engine.codegen import Code
+from alembert.engine.code import Code
 from alembert.engine.vectormath import vector_type
 
 STACK_LIMIT = (

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
-from alembert.engine.codegen import Code
+from alembert.engine.code import Code
 from alembert.engine.target import Target
 from alembert.engine.vectormath import vector_type
 

@@ -13,10 +13,9 @@ so that a state gives the same bits alone, in any lane and in any batch.
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -31,6 +30,7 @@ FNMA = -3  # c - a*b
 SELECT = -4  # b where a is not zero, otherwise c
 OF_THREE = frozenset((FMA, FMS, FNMA, SELECT))
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
+BITS = 28  # of the number of a value
 FEW = 500  # instructions that are asked for one by one
 ANGLES = 256  # in one call for sines and cosines
 
@@ -65,7 +65,8 @@ class InstructionList:
     b: list[int] = field(default_factory=list)
     c: list[int] = field(default_factory=list)
     constants: list[float] = field(default_factory=list)
-    _numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _numbers: dict[int, int] = field(default_factory=dict)
+    """of values by operation and operands, which are packed into one integer"""
     _constant_numbers: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -74,7 +75,7 @@ class InstructionList:
     def value(self, op: int, a: int, b: int = -1) -> int:
         if a > b and op in COMMUTATIVE:
             a, b = b, a
-        key = (op, a, b)
+        key = (op << 2 * BITS) + (a << BITS) + b
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.op)
@@ -102,27 +103,24 @@ class InstructionList:
 
     def needed(self) -> list[bool]:
         """Which values some output depends on."""
-        needed = [False] * len(self.op)
+        needed = [False] * (len(self.op) + 1)  # the last stands for operands that are not there
         for result in self.outputs:
             for i in result:
                 needed[i] = True
-        for i in range(len(self.op) - 1, -1, -1):
-            if needed[i]:
-                for j in self.operands(i):
-                    needed[j] = True
+        op, a, b, c = self.op, self.a, self.b, self.c
+        for i in range(len(op) - 1, -1, -1):
+            if needed[i] and op[i] != ca.OP_CONST and op[i] != ca.OP_INPUT:
+                needed[a[i]] = needed[b[i]] = needed[c[i]] = True
+        needed.pop()
         return needed
 
     def uses(self, needed: Sequence[bool]) -> list[int]:
         """How often each value is an operand or an output."""
-        uses = [0] * len(self.op)
-        for result in self.outputs:
-            for i in result:
-                uses[i] += 1
-        for i, wanted in enumerate(needed):
-            if wanted:
-                for j in self.operands(i):
-                    uses[j] += 1
-        return uses
+        op, a, b, c = (np.array(x, dtype=np.int64) for x in (self.op, self.a, self.b, self.c))
+        computed = np.array(needed, dtype=bool) & (op != ca.OP_INPUT) & (op != ca.OP_CONST)
+        operands = np.concatenate([a[computed], b[computed], c[computed], *map(np.array, self.outputs)])
+        count: list[int] = np.bincount(operands[operands >= 0].astype(np.int64), minlength=len(op)).tolist()
+        return count
 
 
 def from_casadi(function: ca.Function, *, fuse: bool = True) -> InstructionList:
@@ -171,14 +169,25 @@ def read(function: ca.Function) -> InstructionList:
     program = InstructionList(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
     rows_in = [_elements(function.sparsity_in(k)) for k in range(function.n_in())]
     rows_out = [_elements(function.sparsity_out(k)) for k in range(function.n_out())]
-    zero = program.constant(0.0)
+    zero, _ = program.constant(0.0), program.constant(1.0)
     program.outputs = [[zero] * function.numel_out(k) for k in range(function.n_out())]
 
-    value = program.value
+    value, numbers = program.value, program._numbers
+    ops, first, second = program.op, program.a, program.b
     work = [-1] * max(1, function.sz_w())
-    for k, (op, i, a, b) in enumerate(_algorithm(function)):
-        if op in BINARY:
-            work[i] = value(op, work[a], work[b])
+    for k, (op, i, a, b) in enumerate(algorithm(function).tolist()):
+        if op in BINARY:  # as `value` does; most of the time goes here
+            x, y = work[a], work[b]
+            if x > y and op in COMMUTATIVE:
+                x, y = y, x
+            key = (op << 2 * BITS) + (x << BITS) + y
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = len(ops)
+                ops.append(op)
+                first.append(x)
+                second.append(y)
+            work[i] = number
         elif op in UNARY:
             work[i] = value(op, work[a])
         elif op == ca.OP_CONST:
@@ -193,36 +202,37 @@ def read(function: ca.Function) -> InstructionList:
         else:
             name = _NAMES.get(op, str(op)).removeprefix("OP_")
             raise UnsupportedError(f"{function.name()}: no machine code for the CasADi operation {name}")
+    program.c = [-1] * len(ops)
     return program
 
 
-def _algorithm(function: ca.Function) -> Iterable[Sequence[int]]:
+def algorithm(function: ca.Function) -> np.ndarray:
     """Every instruction of an `SX` function as CasADi keeps it: operation, place of the result, places of the operands.
 
-    Of an input, the operands are the argument and its nonzero; of an output, they are the value and the nonzero. To ask for
-    them one by one takes more time than all else that is done here, so they are looked for in the text that CasADi stores
-    functions as: four numbers of 32 bits each, one instruction after the other. It is the right place where twenty of them
-    and more, the first and the last ones too, are those that CasADi tells; where there is none, all are asked for.
+    Of an input, the operands are the argument and its nonzero; of an output, they are the value and the nonzero; of a
+    constant they are not told. To ask for them one by one takes more time than all else that is done here, so they are
+    looked for in the text that CasADi stores functions as: four numbers of 32 bits each, one instruction after the other. It
+    is the right place where twenty of them and more, the first and the last ones too, are those that CasADi tells; where
+    there is none, all are asked for.
     """
     count = function.n_instructions()
-    if count < FEW:
-        return map(_instruction, itertools.repeat(function), range(count))
-    text = np.frombuffer(function.serialize().encode(), dtype=np.uint8) - ord("a")
-    content = (text[0::2] + 16 * text[1::2]).astype(np.uint8).tobytes()
-    samples = sorted({*range(8), *range(0, count, count // 20), *range(count - 8, count)})
-    known = {
-        k: struct.pack("<4i", *_instruction(function, k))
-        for k in samples
-        if function.instruction_id(k) != ca.OP_CONST
-    }
-    first, wanted = next(iter(known.items()))
-    start = content.find(wanted)
-    while start >= 0:
-        begin = start - 16 * first
-        if begin >= 0 and all(content[begin + 16 * k :][:16] == x for k, x in known.items()):
-            return np.frombuffer(content, "<i4", 4 * count, begin).reshape(-1, 4).tolist()
-        start = content.find(wanted, start + 1)
-    return map(_instruction, itertools.repeat(function), range(count))
+    if count >= FEW:
+        text = np.frombuffer(function.serialize().encode(), dtype=np.uint8) - ord("a")
+        content = (text[0::2] + 16 * text[1::2]).astype(np.uint8).tobytes()
+        samples = sorted({*range(8), *range(0, count, count // 20), *range(count - 8, count)})
+        known = {
+            k: struct.pack("<4i", *_instruction(function, k))
+            for k in samples
+            if function.instruction_id(k) != ca.OP_CONST
+        }
+        first, wanted = next(iter(known.items()))
+        start = content.find(wanted)
+        while start >= 0:
+            begin = start - 16 * first
+            if begin >= 0 and all(content[begin + 16 * k :][:16] == x for k, x in known.items()):
+                return np.frombuffer(content, "<i4", 4 * count, begin).reshape(-1, 4).copy()
+            start = content.find(wanted, start + 1)
+    return np.array([_instruction(function, k) for k in range(count)], dtype="<i4").reshape(-1, 4)
 
 
 def _instruction(function: ca.Function, k: int) -> tuple[int, int, int, int]:
@@ -306,37 +316,38 @@ _DERIVED: dict[int, Callable[..., int]] = {
 
 
 def share_reciprocals(program: InstructionList) -> InstructionList:
-    """Drop dead values, and divide by each denominator once.
+    """Divide by each denominator once.
 
     A division costs as much as some ten products. CasADi writes x*(1/d) as x/d, so that the articulated
     recursions divide by the same d many times over; x*(1/d) differs from x/d by at most one rounding.
     """
-    needed = program.needed()
-    divisions: dict[int, int] = {}
-    for i, op in enumerate(program.op):
-        if op == ca.OP_DIV and needed[i]:
-            divisions[program.b[i]] = divisions.get(program.b[i], 0) + 1
-
-    result = InstructionList(input_sizes=program.input_sizes)
-    new = [-1] * len(program)
-    value = result.value
-    for i, (op, a, b) in enumerate(zip(program.op, program.a, program.b, strict=True)):
-        if not needed[i]:
-            continue
-        if op == ca.OP_INPUT:
-            new[i] = value(op, a, b)
-        elif op == ca.OP_CONST:
-            new[i] = result.constant(program.constants[a])
-        elif b < 0:
-            new[i] = value(op, new[a])
-        elif op == ca.OP_DIV and divisions[b] > 1:
-            reciprocal = value(ca.OP_DIV, result.constant(1.0), new[b])
-            one = program.op[a] == ca.OP_CONST and program.constants[program.a[a]] == 1.0
-            new[i] = reciprocal if one else value(ca.OP_MUL, new[a], reciprocal)
-        else:
-            new[i] = value(op, new[a], new[b])
-    result.outputs = [[new[i] for i in output] for output in program.outputs]
-    return result
+    op, a, b, c = (np.array(x, dtype=np.int64) for x in (program.op, program.a, program.b, program.c))
+    divisions = np.flatnonzero((op == ca.OP_DIV) & program.needed())
+    shared = np.flatnonzero(np.bincount(b[divisions], minlength=1) > 1)
+    if not len(shared):
+        return program
+    one = program.constant(1.0)
+    divisions = divisions[np.isin(b[divisions], shared)]
+    # each reciprocal comes right after its denominator; nothing is before the constants 0 and 1
+    place = np.arange(len(op)) + np.searchsorted(shared, np.arange(len(op)))
+    reciprocal = place[shared] + 1
+    by = np.full(len(op), -1)
+    by[shared] = reciprocal
+    alone = divisions[a[divisions] == one]
+    op[divisions], by_value = ca.OP_MUL, by[b[divisions]]
+    leaf = (op == ca.OP_INPUT) | (op == ca.OP_CONST)
+    now = place.copy()
+    now[alone] = by[b[alone]]
+    a, b, c = (np.where(leaf | (x < 0), x, now[x]) for x in (a, b, c))
+    b[divisions] = by_value
+    swapped = divisions[a[divisions] > b[divisions]]
+    a[swapped], b[swapped] = b[swapped], a[swapped]
+    made = np.empty((4, len(op) + len(shared)), dtype=np.int64)
+    made[:, place] = op, a, b, c
+    made[:, reciprocal] = np.array([np.full(len(shared), x) for x in (ca.OP_DIV, now[one], 0, -1)])
+    made[2, reciprocal] = place[shared]
+    outputs = [now[np.array(output, dtype=np.int64)].tolist() for output in program.outputs]
+    return InstructionList(program.input_sizes, outputs, *made.tolist(), constants=program.constants)
 
 
 def join_choices(program: InstructionList) -> None:
@@ -388,31 +399,39 @@ class Chunks:
 
 
 def in_chunks(program: InstructionList, chunk: int) -> Chunks:
-    """Order the values and cut them into pieces.
+    """Order the values and cut them into pieces, with what each keeps for others."""
+    return _with_lifetimes(in_pieces(program, chunk, program.needed()), program)
+
+
+def in_pieces(program: InstructionList, chunk: int, needed: Sequence[bool]) -> list[Chunk]:
+    """Order the needed values and cut them into pieces.
 
     Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
     """
-    needed = program.needed()
-    op, operands = program.op, program.operands
-    leaf = (ca.OP_INPUT, ca.OP_CONST)
-    level = [0] * len(program)
+    op, a, b, c = program.op, program.a, program.b, program.c
+    level = [0] * (len(program) + 1)  # the last is that of operands that are not there
     by_level: list[list[int]] = []
+    placed = [not wanted for wanted in needed]
     for i, wanted in enumerate(needed):
-        if wanted and op[i] not in leaf:
-            level[i] = max([level[j] for j in operands(i)])
-            if op[i] in TRIGONOMETRIC:
-                if level[i] == len(by_level):
-                    by_level.append([])
-                by_level[level[i]].append(i)
-                level[i] += 1
-
-    placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
+        code = op[i]
+        if not wanted:
+            continue
+        if code == ca.OP_INPUT or code == ca.OP_CONST:
+            placed[i] = True
+        elif code in TRIGONOMETRIC:
+            placed[i] = True
+            here = level[a[i]]
+            if here == len(by_level):
+                by_level.append([])
+            by_level[here].append(i)
+            level[i] = here + 1
+        elif by_level:
+            level[i] = max(level[a[i]], level[b[i]], level[c[i]])
     pieces: list[Chunk] = []
     for group in by_level:
-        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), program, chunk)
+        pieces += _cut(_unplaced_ancestors([a[i] for i in group], program, placed), program, chunk)
         pieces += _angles(group, program)
-    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
-    return _with_lifetimes(pieces, program)
+    return pieces + _cut([i for i, done in enumerate(placed) if not done], program, chunk)
 
 
 def _unplaced_ancestors(targets: Sequence[int], program: InstructionList, placed: list[bool]) -> list[int]:
@@ -445,16 +464,17 @@ def _angles(group: Sequence[int], program: InstructionList) -> list[Chunk]:
 
 def _cut(values: list[int], program: InstructionList, chunk: int) -> list[Chunk]:
     """Pieces of at most `chunk` operations and loads."""
+    op, a, b, c = program.op, program.a, program.b, program.c
     pieces: list[Chunk] = []
     present: set[int] = set()
     size = chunk
     for i in values:
         if size >= chunk:
             pieces.append(Chunk())
-            present.clear()
+            present = {-1}  # operands that are not there
             size = 0
-        for j in program.operands(i):
-            if j not in present and program.op[j] != ca.OP_CONST:
+        for j in (a[i], b[i], c[i]):
+            if j not in present and op[j] != ca.OP_CONST:
                 present.add(j)
                 size += 1
         present.add(i)
@@ -468,11 +488,11 @@ def _with_lifetimes(pieces: list[Chunk], program: InstructionList) -> Chunks:
     for k, piece in enumerate(pieces):
         for i in piece.values:
             home[i] = k
-    last = list(home)
+    last = [*home, -1]  # one more for operands that are not there
+    a, b, c = program.a, program.b, program.c
     for k, piece in enumerate(pieces):
         for i in piece.values:
-            for j in program.operands(i):
-                last[j] = k
+            last[a[i]] = last[b[i]] = last[c[i]] = k
         for i in piece.angles:
             last[i] = k
 

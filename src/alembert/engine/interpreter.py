@@ -31,7 +31,7 @@ from alembert.engine.instructions import (
     TRIGONOMETRIC,
     UNARY,
     InstructionList,
-    in_chunks,
+    in_pieces,
 )
 from alembert.engine.operations import Operations, library_calls
 from alembert.engine.target import Target
@@ -97,7 +97,7 @@ class Listing:
         needed = program.needed()
         self._uses = program.uses(needed)
         self._where = [-1] * len(program)
-        pieces = in_chunks(program, WINDOW).pieces
+        pieces = in_pieces(program, WINDOW, needed)
         rows = [self._row(len(piece.angles), lanes) for piece in pieces]
         self.work = sum(len(piece.values) + 10 * len(piece.angles) for piece in pieces)
         self._load(needed, uniform, input_place, lanes)
@@ -192,16 +192,26 @@ class Listing:
             free += [where[j] for j in done if op[j] not in leaf]
 
 
+def constants_of(words: array[int]) -> tuple[int, int]:
+    """Where the constants of a list begin, and how many there are: each has its place and two words of its number."""
+    at = 0
+    while words[at] in (INPUT, UNIFORM, CONSTANT):  # which come first
+        if words[at] == CONSTANT:
+            return at + 2, words[at + 1]
+        at += 2 + 3 * words[at + 1]
+    return at, 0
+
+
 def _runs(values: Sequence[int], program: InstructionList) -> Iterator[tuple[int, list[int]]]:
     """The values in an order that respects their dependencies, as many of one operation together as there are."""
-    op, operands = program.op, program.operands
+    op, a, b, c = program.op, program.a, program.b, program.c
     waiting = dict.fromkeys(values, 0)
-    followers: dict[int, list[int]] = {}
+    followers: dict[int, list[int]] = {i: [] for i in values}
     ready: dict[int, list[int]] = {}
     for i in values:
-        for j in operands(i):
+        for j in (a[i], b[i], c[i]):
             if j in waiting:
-                followers.setdefault(j, []).append(i)
+                followers[j].append(i)
                 waiting[i] += 1
         if not waiting[i]:
             ready.setdefault(op[i], []).append(i)
@@ -210,7 +220,7 @@ def _runs(values: Sequence[int], program: InstructionList) -> Iterator[tuple[int
         run = ready.pop(kind)
         yield kind, run
         for i in run:
-            for j in followers.get(i, ()):
+            for j in followers[i]:
                 waiting[j] -= 1
                 if not waiting[j]:
                     ready.setdefault(op[j], []).append(j)

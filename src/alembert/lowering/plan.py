@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 import casadi as ca
 
 from alembert.engine import codegen, instructions
-from alembert.engine.codegen import Code, KernelSource, Spacing
+from alembert.engine.code import Code
+from alembert.engine.codegen import KernelSource, Spacing
 from alembert.engine.loops import Lines
 from alembert.engine.target import Target
 from alembert.lowering.tree_matrices import LINE, Relations, TreeMatrices, padded

@@ -18,7 +18,7 @@ from typing import Literal
 
 import casadi as ca
 
-from alembert.engine.codegen import Code
+from alembert.engine.code import Code
 from alembert.engine.target import Target
 from alembert.lowering.rolled_emitter import RolledEmitter
 from alembert.lowering.rolled_memory import Memory, in_pieces

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import codegen, symbols
-from alembert.engine.codegen import Code
+from alembert.engine.code import Code
 from alembert.engine.instructions import TRIGONOMETRIC, InstructionList, from_casadi
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data

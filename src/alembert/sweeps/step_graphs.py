@@ -6,8 +6,8 @@ of this model or of another one, call it: CasADi repeats every operation on the 
 simplifications that it makes in any case, and so leaves what the step itself would have left.
 
 What the course of a step may depend on stays as it is: the structure of the node, zeros and ones in its placement and joint
-(with modes, in all its constants), matrices of nothing but zeros and ones, whether a field is there. A graph serves a node
-for which all of this is the same.
+(with modes, in all its constants), rotations and motions that have nothing but zeros and ones, whether a field is there. A
+graph serves a node for which all of this is the same.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ class _Graph:
         def symbols(m: ca.SX) -> ca.SX:
             if _is_plain(m):
                 return m
-            self._symbols.append(ca.SX.sym("x", *m.shape))
-            return ca.SX(self._symbols[-1])
+            self._symbols.append(x := ca.SX.sym("x", *m.shape))
+            plain = dict(_plain_columns(m))
+            return ca.horzcat(*(plain.get(k, x[:, k]) for k in range(m.shape[1]))) if plain else ca.SX(x)
 
         return map_matrices(value, symbols)
 
@@ -203,9 +204,9 @@ def _form(value: Any, matrices: list[ca.SX]) -> object:
     """What two values must have in common for one graph to serve both; collects the matrices that it takes."""
     if isinstance(value, ca.SX):
         if _is_plain(value):
-            return value.shape, tuple(float(x) for x in value.elements())
+            return value.shape, _numbers(value)
         matrices.append(value)
-        return value.shape
+        return value.shape, tuple((k, _numbers(column)) for k, column in _plain_columns(value))
     if isinstance(value, tuple | list):
         return type(value), *(_form(x, matrices) for x in value)
     if value is None or isinstance(value, int | float | str):
@@ -214,8 +215,20 @@ def _form(value: Any, matrices: list[ca.SX]) -> object:
 
 
 def _is_plain(m: ca.SX) -> bool:
-    """Whether it has nothing but zeros and ones, and some: where these stand may change the course of a step."""
-    if not m.is_constant():
+    """Whether it is a rotation or a motion of nothing but zeros and ones: these may change the course of a step."""
+    if m.shape not in ((3, 3), (6, 1)) or not m.is_constant():
         return False
     entries = {float(x) for x in m.nonzeros()}
     return not entries <= {0.0} and entries <= {*PLAIN}
+
+
+def _plain_columns(m: ca.SX) -> list[tuple[int, ca.SX]]:
+    """Of the matrix of a joint's motions, or one like it."""
+    rows, columns = m.shape
+    if rows != 6 or columns == 1:
+        return []
+    return [(k, column) for k in range(columns) if _is_plain(column := m[:, k])]
+
+
+def _numbers(m: ca.SX) -> tuple[float, ...]:
+    return tuple(float(x) for x in m.elements())
