@@ -35,7 +35,9 @@ def test_other_numbers_take_the_same_list(known, monkeypatch):
     """The list is made once, and the results are those of machine code to the bit, alone and in batches."""
     x = np.random.default_rng(0).normal(size=(40, 4))
     made = []
-    monkeypatch.setattr(instructions, "read", lambda f, _read=instructions.read: made.append(f) or _read(f))
+    monkeypatch.setattr(
+        instructions, "read", lambda f, *more, _read=instructions.read: made.append(f) or _read(f, *more)
+    )
     for k, numbers in enumerate([(0.25, 0.125), (0.75, 0.0625)]):
         first, f = kernel(numbers, f"tests: forms {k}")
         for each in (x[0], x):

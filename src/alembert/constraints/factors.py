@@ -81,32 +81,10 @@ class Admittance:
         return found
 
     def inward(self, b: ca.SX) -> ca.SX:
-        """L^-T b; zeros of b that no nonzero reaches stay structural."""
-        return inward(self.pattern, self.factor, b)
+        return self.pattern.inward(self.factor, b)
 
     def outward(self, x: ca.SX) -> ca.SX:
-        """L^-1 x"""
-        return outward(self.pattern, self.factor, x)
-
-
-def inward(pattern: Pattern, factor: ca.SX, b: ca.SX) -> ca.SX:
-    x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
-    for k in reversed(range(b.numel())):
-        if k in x:
-            for i in pattern.inboard[k]:
-                x[i] = x.get(i, ca.SX(0)) - factor[pattern.positions[k, i]] * x[k]
-    result = ca.SX(b.numel(), 1)
-    for i in sorted(x):
-        result[i] = x[i]
-    return result
-
-
-def outward(pattern: Pattern, factor: ca.SX, x: ca.SX) -> ca.SX:
-    found = [x[i] for i in range(x.numel())]
-    for k in range(len(found)):
-        for i in pattern.inboard[k]:
-            found[k] = found[k] - factor[pattern.positions[k, i]] * found[i]
-    return ca.vertcat(*found)
+        return self.pattern.outward(self.factor, x)
 
 
 @dataclass(frozen=True)
@@ -138,9 +116,9 @@ def column_functions(slices: Sequence[slice], pattern: Pattern, G: ca.Sparsity) 
 
     def column(b: ca.SX, c: ca.SX | float = 0.0) -> tuple[ca.SX, ca.SX]:
         """(1)-(3), and what it would be without constraints."""
-        x = inverse * inward(pattern, factor, b)
+        x = inverse * pattern.inward(factor, b)
         f = chosen * ca.ldl_solve(chosen * (c - Z.T @ x), D, LT, by.order)
-        return outward(pattern, factor, x + weighted @ f), outward(pattern, factor, x)
+        return pattern.outward(factor, x + weighted @ f), pattern.outward(factor, x)
 
     b, d = (ca.SX.sym(name, G.size2()) for name in "bd")
     c, e = (ca.SX.sym(name, G.size1()) for name in "ce")

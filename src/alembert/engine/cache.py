@@ -112,10 +112,10 @@ def has(name: str) -> bool:
 def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> bool:
     """Keep an entry, unless Alembert's source changed since this process imported it; whether it is kept.
 
-    The `properties` are literals.
+    The `properties` are literals. What is kept by its text depends on nothing else.
     """
     folder = _trusted(create=True)
-    if folder is None or not own_source.unchanged():
+    if folder is None or not (suffix == MODULE or own_source.unchanged()):
         return False
     content = repr(properties).encode() + b"\n" + code
     data = _MAGIC + _checksum(name + suffix, content) + content

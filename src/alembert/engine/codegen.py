@@ -363,7 +363,7 @@ class FunctionSource:
         if known:
             return known
         read = interleaved if self._interleave else from_casadi
-        program = read(self.function, fuse=target.fused)
+        program = read(self.function, fuse=target.fused, table=form.algorithm if form else None)
         chunk, quick = self._chunk or CHUNK, False
         if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
             chunk, quick = QUICK_CHUNK, True

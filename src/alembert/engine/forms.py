@@ -34,6 +34,8 @@ class Form:
 
     key: bytes
     numbers: tuple[float, ...]
+    algorithm: np.ndarray
+    """its instructions, which are not to be looked for again"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def form_of(function: ca.Function) -> Form | None:
     """None where it is not worth it."""
     if not function.is_a("SXFunction") or function.n_instructions() < FEWEST:
         return None
-    table = algorithm(function)
+    found = algorithm(function)
+    table = found.copy()
     constant = np.flatnonzero(table[:, 0] == ca.OP_CONST)
     if np.any(table[:, 0] == ca.OP_ERFINV):  # it brings constants of its own
         return None
@@ -66,7 +69,7 @@ def form_of(function: ca.Function) -> Form | None:
     shapes = [x.shape if x.is_dense() else (x.shape, x.colind(), x.row()) for x in sizes]
     digest = hashlib.sha256(table.tobytes())
     digest.update(repr((function.n_in(), shapes, special)).encode())
-    return Form(digest.digest(), tuple(float.fromhex(x) for x in classes))
+    return Form(digest.digest(), tuple(float.fromhex(x) for x in classes), found)
 
 
 def remember(key: tuple[object, ...], form: Form, code: Code) -> None:

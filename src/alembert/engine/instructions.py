@@ -123,16 +123,23 @@ class InstructionList:
         return count
 
 
-def from_casadi(function: ca.Function, *, fuse: bool = True) -> InstructionList:
-    """The program of an `SX` function; `fuse` where the machine has fused multiply-adds."""
-    program = share_reciprocals(read(function))
+def from_casadi(
+    function: ca.Function, *, fuse: bool = True, table: np.ndarray | None = None
+) -> InstructionList:
+    """The program of an `SX` function; `fuse` where the machine has fused multiply-adds.
+
+    `table` is what `algorithm` finds, where it is known.
+    """
+    program = share_reciprocals(read(function, table))
     join_choices(program)
     if fuse:
         fuse_products(program)
     return program
 
 
-def interleaved(function: ca.Function, *, fuse: bool = True) -> InstructionList:
+def interleaved(
+    function: ca.Function, *, fuse: bool = True, table: np.ndarray | None = None
+) -> InstructionList:
     """The same program with its last outputs, square matrices of one size, computed side by side after the others.
 
     Entries that couple the same two rows follow each other: they share operands, which then stay in registers.
@@ -159,7 +166,7 @@ def interleaved(function: ca.Function, *, fuse: bool = True) -> InstructionList:
     return single
 
 
-def read(function: ca.Function) -> InstructionList:
+def read(function: ca.Function, table: np.ndarray | None = None) -> InstructionList:
     if not function.is_a("SXFunction"):
         function = _expanded(function)
     if function.has_free():
@@ -175,7 +182,8 @@ def read(function: ca.Function) -> InstructionList:
     value, numbers = program.value, program._numbers
     ops, first, second = program.op, program.a, program.b
     work = [-1] * max(1, function.sz_w())
-    for k, (op, i, a, b) in enumerate(algorithm(function).tolist()):
+    steps = (algorithm(function) if table is None else table).tolist()
+    for k, (op, i, a, b) in enumerate(steps):
         if op in BINARY:  # as `value` does; most of the time goes here
             x, y = work[a], work[b]
             if x > y and op in COMMUTATIVE:
@@ -353,6 +361,8 @@ def share_reciprocals(program: InstructionList) -> InstructionList:
 def join_choices(program: InstructionList) -> None:
     """CasADi writes a choice as a sum, (c ? x : 0) + (not c ? y : 0): select at once."""
     op, a, b, c = program.op, program.a, program.b, program.c
+    if ca.OP_IF_ELSE_ZERO not in op:
+        return
     for i, code in enumerate(op):
         if code != ca.OP_ADD or op[a[i]] != ca.OP_IF_ELSE_ZERO or op[b[i]] != ca.OP_IF_ELSE_ZERO:
             continue

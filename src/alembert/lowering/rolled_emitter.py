@@ -85,7 +85,6 @@ class RolledEmitter:
         steps = [self.steps(i) for i in range(len(trace_.loops))]
         own = [self.step(visit) for visit in trace_.pairs.own] if trace_.pairs else []
         self.place_angles([*steps, {(kind, False): step for kind, step in enumerate(own)}])
-        self.text.append(constant_data(f"{self.name}_constants", self.memory.constants))
         self.emit_prologue()
         self.emit_padding()
         self.emit_angles()
@@ -103,7 +102,12 @@ class RolledEmitter:
         self.text.append(self.main.function(self.name, self.parameters, "#0"))
         scratch = max((code.workspace for _, code in self.functions.values()), default=0)
         return Code(
-            "".join(self.text), self.scratch + scratch, self.work, frozenset(self.helpers), self.target
+            "".join(self.text),
+            self.scratch + scratch,
+            self.work,
+            frozenset(self.helpers),
+            self.target,
+            constants={f"{self.name}_constants": [*self.memory.constants.tolist(), 0.0]},  # never empty
         )
 
     # -- steps -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ long trees.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -56,7 +57,45 @@ def trace(
     *,
     serial: bool = False,
 ) -> Trace:
-    """Trace the program with the inputs `given`; the others are zero. In a `serial` tree no node has siblings."""
+    """Trace the program with the inputs `given`; the others are zero. In a `serial` tree no node has siblings.
+
+    What a trace depends on is in the kinds but for the numbers that are read, so that many models have the same one.
+    """
+    if not world.gravity.is_constant():
+        return _trace(program, kinds, world, given, serial)
+    gravity = tuple(float(x) for x in world.gravity.elements())
+    forms = tuple((k.structure, k.numbers, tuple(k.read), tuple(k.computed)) for k in kinds)
+    key = (id(program), forms, gravity, tuple(given), serial)
+    if key not in TRACES:
+        if len(TRACES) >= MOST:
+            TRACES.clear()
+        TRACES[key] = program, _trace(program, kinds, world, given, serial)
+    return _copy(TRACES[key][1])
+
+
+MOST = 500
+"""traces that are kept; some ten kilobytes each"""
+TRACES: dict[tuple[object, ...], tuple[Program, Trace]] = {}
+"""with their programs, which tell them apart by identity"""
+
+
+def _copy(known: Trace) -> Trace:
+    """Whose visits may be changed."""
+    loops = [replace(loop, visits=[_copied(visit) for visit in loop.visits]) for loop in known.loops]
+    pairs = known.pairs
+    if pairs:
+        visits = {key: _copied(visit) for key, visit in pairs.visits.items()}
+        pairs = replace(pairs, own=[_copied(visit) for visit in pairs.own], visits=visits)
+    return replace(known, loops=loops, pairs=pairs)
+
+
+def _copied(visit: Visit) -> Visit:
+    return Visit(dict(visit.inputs), dict(visit.outputs))
+
+
+def _trace(
+    program: Program, kinds: Sequence[Kind], world: Record, given: Sequence[str], serial: bool
+) -> Trace:
     cuts: set[int] = set()
     while True:
         try:

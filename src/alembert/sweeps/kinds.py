@@ -1,8 +1,8 @@
 """Nodes in groups, each of which one piece of code can serve.
 
-A *kind* is a structure whose constants are partly known: those that all its nodes share become numbers in
-the code, the others are read from an array, or computed from the model's parameters first. Zeros and ones in
-the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
+A *kind* is a structure whose constants are partly known: zeros and ones that all its nodes share are in the code, the others
+are read from an array, or computed from the model's parameters first; so the same code serves other models. Zeros and ones
+in the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
 structure are told apart by such patterns. But each kind costs compile time: patterns that differ little, or
 the most alike where there are too many, are served together. Where there are too many structures, joints of one
 type are given the same springs, friction, armature and rotors, of size zero where they have none. The structure of a
@@ -21,7 +21,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.joints import JointType
-from alembert.sweeps.node import Carrier, Node, Structure
+from alembert.sweeps.node import PLAIN, Carrier, Node, Structure
 from alembert.sweeps.tree import Tree
 
 LIMIT = 4  # kinds, as far as there are no more structures; more hardly run faster (measured)
@@ -48,7 +48,7 @@ class Kind:
     nodes: np.ndarray
     """indices of the nodes, ascending"""
     numbers: tuple[float | None, ...]
-    """constants that all nodes share; None for the others"""
+    """constants 0, 1 and -1 that all nodes share; None for the others, so that the code is for any"""
     read: np.ndarray
     """indices of the constants that are read from an array"""
     computed: np.ndarray
@@ -139,7 +139,7 @@ class _Group:
     def kind(self, members: np.ndarray) -> Kind:
         values, nodes = self.values[members], self.nodes[members]
         computed = np.isnan(values).any(axis=0)
-        shared = (values == values[0]).all(axis=0)
+        shared = (values == values[0]).all(axis=0) & np.isin(values[0], PLAIN)
         read = np.flatnonzero(~(computed | shared))
         expressions = []
         if computed.any():
