@@ -32,6 +32,8 @@ MODELS = {
 SOLVED = ("acrobot", "arm7", "satellite")
 OPTIMAL = {"acrobot": 1.5, "arm7": 3.0, "satellite": 3.0}
 AGAIN = 0.2
+SECOND = ("arm7, then ur5", "chain7, then chain9")
+"""models of the same joints, one after the other"""
 
 
 def rows(*, quick: bool) -> list[Row]:
@@ -53,6 +55,26 @@ def rows(*, quick: bool) -> list[Row]:
             found.append(Row(f"first/{task}/wall", f"{label}, wall", model, taken["wall"]))
             label = f"{task} of a heavier one afterwards, processor"
             found.append(Row(f"again/{task}", label, model, taken["again"], measure="ours", goal=AGAIN))
+    return found + _beside_peers(quick)
+
+
+def _beside_peers(quick: bool) -> list[Row]:
+    """The same functions of the same arm in other programs, and of other models after an arm."""
+    from benchmarks import first_peers
+    from benchmarks.rows import Row
+
+    found = []
+    for task in first_peers.TASKS[: 1 if quick else None]:
+        ours = _fresh("panda7", task)["cpu"]
+        for peer in filter(first_peers.available, first_peers.PEERS):
+            theirs = first_peers.taken(peer, task, "panda7")["cpu"]
+            label = f"first {task}, nothing cached, processor"
+            found.append(Row(f"first/{task}/{peer}", label, "panda7", ours, peer=peer, theirs=theirs))
+    for pair in SECOND[: 1 if quick else None]:
+        for task in TASKS:
+            label = f"{task} of a second model, processor"
+            seconds = _fresh(pair, task)["again"]
+            found.append(Row(f"second/{task}", label, pair, seconds, measure="ours", goal=AGAIN))
     return found
 
 
@@ -73,15 +95,23 @@ def _model(name: str) -> Any:
 
     if name in al.library.names():
         return al.library.make(name)
+    if name.startswith("chain"):
+        return al.library.chain(int(name[5:]))
+    if name == "panda7":
+        sys.path.insert(0, str(Path(__file__).parents[1]))
+        from benchmarks.models import alembert_model
+
+        return alembert_model(name)
     import pinocchio
 
     robots = Path(pinocchio.__file__).parents[4] / "share" / "example-robot-data" / "robots"
     files = {
         "panda": "panda_description/urdf/panda.urdf",
+        "ur5": "ur_description/urdf/ur5_robot.urdf",
         "solo12": "solo_description/robots/solo12.urdf",
         "talos with couplings": "talos_data/robots/talos_full_v2.urdf",
     }
-    return al.load(robots / files[name], floating=name != "panda")
+    return al.load(robots / files[name], floating=name not in ("panda", "ur5"))
 
 
 def _changed(model: Any) -> Any:
@@ -128,9 +158,10 @@ def _measure(name: str, task: str) -> dict[str, float]:
     import alembert.optimal
     import alembert.simulate  # noqa: F401
 
-    model = _model(name)
+    first, _, second = name.partition(", then ")
+    model = _model(first)
     found = {}
-    for key, each in (("cpu", model), ("again", _changed(model))):
+    for key, each in (("cpu", model), ("again", _model(second) if second else _changed(model))):
         cpu, wall = time.process_time(), time.perf_counter()
         _run(each, task)
         found[key] = time.process_time() - cpu
