@@ -75,13 +75,13 @@ class _Graph:
             (k, name, map_matrices(value, self._kept))
             for k, twin in enumerate(twins)
             if twin not in twins[:k]
-            for name, value in twin._written.items()
+            for name, value in twin._fields_set.items()
         ]
         self._added = [
             (k, name, map_matrices(value, self._kept))
             for k, twin in enumerate(twins)
-            if twin._above is not None and twin not in twins[:k]
-            for name, value in twin._above._contributions
+            if twin._twin_above is not None and twin not in twins[:k]
+            for name, value in twin._twin_above._contributed
         ]
         self._function = ca.Function("step", [*self._constants, *self._symbols], self._outputs)
 
@@ -173,14 +173,14 @@ class _Twin(Record):
 
     def __init__(self, record: Record, graph: _Graph, index: int, above: bool = False) -> None:
         self.__dict__.update(_record=record, _graph=graph, _index=index, _is_above=above)
-        self.__dict__.update(_written={}, _contributions=[], _above=None)
+        self.__dict__.update(_fields_set={}, _contributed=[], _twin_above=None)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         record, graph = own["_record"], own["_graph"]
         if name == "parent" and not own["_is_above"]:
             value: Any = _Twin(record.parent, graph, own["_index"], above=True)
-            own["_above"] = value
+            own["_twin_above"] = value
         elif name == "node":
             value = graph.node(own["_index"], own["_is_above"], record.node)
         else:
@@ -189,15 +189,15 @@ class _Twin(Record):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = self._written[name] = value
+        self.__dict__[name] = self._fields_set[name] = value
 
     def has(self, name: str) -> bool:
-        if name in self._written:
+        if name in self._fields_set:
             return True
         return bool(self._graph.presence(self._index, self._is_above, name, self._record.has(name)))
 
     def add(self, **contributions: Any) -> None:
-        self._contributions.extend(contributions.items())
+        self._contributed.extend(contributions.items())
 
 
 def _form(value: Any, matrices: list[ca.SX]) -> object:
