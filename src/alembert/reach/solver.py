@@ -360,6 +360,8 @@ class ReachSolver:
 class _Search:
     """From a start, and then from random ones, what is asked for; the nearest is kept, and brought to rest at the end."""
 
+    __slots__ = ("bounds", "by", "data", "last", "most", "restarts", "seed", "short", "tolerance")
+
     def __init__(
         self,
         by: ReachSolver,
@@ -420,7 +422,7 @@ class _Search:
     def many(self, start: Array, batch: tuple[int, ...]) -> tuple[Array, Array, Array, Array, Array]:
         """The same of a batch: what is reached leaves it after every stage."""
         by, total, tolerance = self.by, int(np.prod(batch, dtype=int)), self.tolerance
-        flat = lambda x: np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(total, x.shape[-1])  # noqa: E731
+        flat = lambda x: np.broadcast_to(x, (*batch, x.shape[-1])).reshape(total, x.shape[-1])  # noqa: E731
         starts, data = flat(start), flat(self.data)
         last = [flat(x) for x in self.last]
         at, q, merit = starts.copy(), starts.copy(), np.full(total, np.inf)

@@ -1,5 +1,6 @@
 """URDF, MJCF and SDF that we write: Pinocchio, MuJoCo and our own readers find the same model, and what is lost is named."""
 
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
@@ -220,6 +221,37 @@ def test_sdf_says_the_same_motion(tmp_path, seed):
     assert again.coordinate_names == model.coordinate_names
     expected = model.forward_dynamics(*given)
     np.testing.assert_allclose(again.forward_dynamics(*given), expected, rtol=1e-9, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["arm7", "cart_pole", "chain"])
+def test_sdf_in_drake(tmp_path, name):
+    """A program of others reads it; it is large, and installed by hand: `pip install drake`."""
+    parsing = pytest.importorskip("pydrake.multibody.parsing")
+    from pydrake.multibody.plant import MultibodyPlant
+
+    model, path = library.make(name), tmp_path / "model.sdf"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlembertWarning)  # armatures are lost, and added below
+        al.save(model, path)
+    plant = MultibodyPlant(0.0)
+    parsing.Parser(plant).AddModels(str(path))
+    plant.Finalize()
+    context, q = plant.CreateDefaultContext(), model.random_configuration(1)
+    joints = [plant.GetJointByName(joint.name) for joint in model.joints]
+    for joint, value in zip(joints, q, strict=True):
+        plant.SetPositions(context, np.concatenate([plant.GetPositions(context)[: joint.position_start()], [value],
+                                                    plant.GetPositions(context)[joint.position_start() + 1 :]]))  # fmt: skip
+    for body in model.bodies:
+        X, ours = (
+            plant.EvalBodyPoseInWorld(context, plant.GetBodyByName(body.name)),
+            model.frame_pose(q, body.name),
+        )
+        np.testing.assert_allclose(X.translation(), ours.translation, atol=1e-12)
+        np.testing.assert_allclose(X.rotation().matrix(), ours.rotation, atol=1e-12)
+    order = [joint.velocity_start() for joint in joints]
+    M = plant.CalcMassMatrixViaInverseDynamics(context)[np.ix_(order, order)]
+    armature = [joint.armature[0] if joint.armature else 0.0 for joint in model.joints]
+    np.testing.assert_allclose(M + np.diag(armature), model.mass_matrix(q), atol=1e-11)
 
 
 def test_sdf_of_a_free_body_and_what_is_lost(tmp_path):

@@ -142,6 +142,11 @@ class Stage {
     this.low = low; this.high = high;
     this.center = low.clone().add(high).multiplyScalar(0.5);
     this.size = Math.max(low.distanceTo(high), 1e-3);
+    if (this.data.live && this.count) {  // it is going to swing to all sides of where its first body is
+      const first = v.setFromMatrixPosition(M.multiplyMatrices(this.root.matrixWorld, this.body(0)));
+      const far = Math.max(first.distanceTo(low), first.distanceTo(high));
+      if (2 * far > this.size) { this.size = 2 * far; this.center.copy(first); }
+    }
     this.follows = this.size > 3 * this.reach;  // flies far: the camera goes along
     this.on.follow = this.follows;
     this.unit = Math.min(this.data.length, 0.4 * this.reach);
