@@ -377,9 +377,9 @@ class Newton:
                 [sweep.x[-1:], self._gradient[None], *of_d, self._end_gained[None], *final],
                 [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, self._end_limits)],
             )
-            after = [a[None] for a in (self._end_dlow, self._end_dhigh)]
-            after += [self._taken, self._dual, self._mu, new[6][None], *final[1:]]
-            self._settle_end = settle.bind(1, after, [self._new_end_low[None], self._new_end_high[None]])
+            moved = [a[None] for a in (self._end_dlow, self._end_dhigh)]
+            moved += [self._taken, self._dual, self._mu, new[6][None], *final[1:]]
+            self._settle_end = settle.bind(1, moved, [self._new_end_low[None], self._new_end_high[None]])
         self._ends = e.ends.bind(
             1,
             [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
