@@ -8,6 +8,7 @@ import pytest
 import alembert as al
 from alembert.algorithms.derivative_kernels import BY_ROWS, SIDE_BY_SIDE
 from alembert.engine.outlet import STREAMED_BYTES
+from alembert.engine.target import host
 
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
@@ -88,6 +89,8 @@ def test_what_is_not_finite_is_noticed_on_the_way(problem, name, streamed, wrong
     """In any state of a block, by every way: near, streamed, unaligned, with the states last."""
     model, states = problem
     kernel = model.compile(name, batch=True)
+    if host().lanes == 1:
+        pytest.skip("states one by one leave by no outlet: results are looked at afterwards")
     count = len(states[0]) if streamed and name in NAMES else 29
     given = [x[:count].copy() for x in states[: len(kernel.arguments)]]
     shapes = [(count, *r.shape) for r in kernel.results]
