@@ -47,7 +47,9 @@ def between(model: Model, below: str, above: str) -> Model:
 
     ground = [dataclasses.replace(f, body=WORLD) for f in model.frames if f.body == below]
     ground += [Frame(below, WORLD)] if below != WORLD else []
-    nodes = [x.name for x in (*ground, *(j for j in model.joints if j.parent == below)) if x.node]
+    nodes = [f.name for f in ground if f.node] + [
+        j.name for j in model.joints if j.parent == below and j.node
+    ]
     if nodes:
         raise UnsupportedError(f"{nodes[0]!r} is on a flexible body: sections begin at rigid ones")
     name = f"{model.name} from {below} to {above}"

@@ -82,7 +82,7 @@ class ReferenceCurve:
 
     @cached_property
     def _basis(self) -> BSpline:
-        n, k = self.vertices.shape[-2], self.degree
+        n, k = self.vertices.shape[-2], int(self.degree or 0)
         knots = np.concatenate([np.zeros(k), np.linspace(0.0, 1.0, n - k + 1), np.ones(k)])
         return BSpline(knots, np.eye(n), k)
 
@@ -310,6 +310,11 @@ def _distance(obstacle: Visual) -> Callable[[ca.SX], ca.SX]:
             "alembert.model.Visual(Sphere(0.5), Placement(...))"
         )
     shape, X = obstacle.shape, obstacle.placement.pose()
+    if not isinstance(shape, Sphere | Capsule | Box):
+        raise UnsupportedError(
+            f"reference curve: avoid has a {type(shape).__name__}, whose distance is not known; put a Sphere, Box or "
+            "Capsule around it"
+        )
 
     def from_shape(x: ca.SX) -> ca.SX:
         d = ca.SX(X.rotation.T) @ (x - ca.SX(X.translation))
@@ -318,14 +323,10 @@ def _distance(obstacle: Visual) -> Callable[[ca.SX], ca.SX]:
         if isinstance(shape, Capsule):
             along = ca.fmin(ca.fmax(d[2], -shape.length / 2), shape.length / 2)
             return ca.sqrt(ca.sumsqr(d - ca.vertcat(0, 0, along)) + 1e-30) - shape.radius
+        assert isinstance(shape, Box)
         e = ca.fabs(d) - ca.SX(np.array(shape.size, dtype=float) / 2)
         return ca.sqrt(ca.sumsqr(ca.fmax(e, 0)) + 1e-30) + ca.fmin(ca.mmax(e), 0)
 
-    if not isinstance(shape, Sphere | Capsule | Box):
-        raise UnsupportedError(
-            f"reference curve: avoid has a {type(shape).__name__}, whose distance is not known; put a Sphere, Box or "
-            "Capsule around it"
-        )
     return from_shape
 
 
