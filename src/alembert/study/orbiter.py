@@ -194,7 +194,7 @@ def mission(model: Model, law: control.StateSpace, turn: Turn) -> Mission:
     zero = np.zeros_like(turn.angle)
     half = turn.angle / 2
     software = sc.FlightSoftware(
-        [
+        (
             sc.estimate(period=SAMPLE, tracker_noise=TRACKER, gyro_noise=GYRO, gyro_walk=GYRO_WALK),
             sc.follow(
                 wheels(),
@@ -205,7 +205,7 @@ def mission(model: Model, law: control.StateSpace, turn: Turn) -> Mission:
                 rate=Table(turn.time, np.stack([turn.rate, zero, zero], axis=1), outside="hold"),
                 torque=Table(turn.time, np.stack([-turn.torque, zero, zero], axis=1), "hold", "hold"),
             ),
-        ]
+        )
     )
     hardware = sc.Hardware(model, {"wheels": wheels()}, period=SAMPLE)
     options = {

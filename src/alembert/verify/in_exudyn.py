@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
-import exudyn
 import numpy as np
-from exudyn.itemInterface import NodeGenericODE2, ObjectKinematicTree
 
 from alembert.errors import UnsupportedError
 from alembert.model import WORLD, Model
 
 Array = np.ndarray
+exudyn: Any = import_module("exudyn")
+items: Any = import_module("exudyn.itemInterface")
+"""its types are those of an older release"""
 
 JOINTS = {"revolute": exudyn.JointType.RevoluteZ, "prismatic": exudyn.JointType.PrismaticZ}
 
@@ -94,7 +96,7 @@ def _add_tree(system: Any, model: Model) -> None:
         numbers[body.name], axes[body.name] = k, R
     n, zero = model.nv, [0.0] * model.nv
     node = system.AddNode(
-        NodeGenericODE2(
+        items.NodeGenericODE2(
             referenceCoordinates=zero,
             initialCoordinates=zero,
             initialCoordinates_t=zero,
@@ -102,7 +104,7 @@ def _add_tree(system: Any, model: Model) -> None:
         )
     )
     system.AddObject(
-        ObjectKinematicTree(
+        items.ObjectKinematicTree(
             nodeNumber=node,
             jointTypes=kinds,
             linkParents=parents,
@@ -111,7 +113,7 @@ def _add_tree(system: Any, model: Model) -> None:
             linkInertiasCOM=inertias,
             linkCOMs=centers,
             linkMasses=masses,
-            gravity=[float(g) for g in model.gravity],
+            gravity=[model.value(g) for g in model.gravity],
         )
     )
 
