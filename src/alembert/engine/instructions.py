@@ -355,7 +355,10 @@ def share_reciprocals(program: InstructionList) -> InstructionList:
     made[:, reciprocal] = np.array([np.full(len(shared), x) for x in (ca.OP_DIV, now[one], 0, -1)])
     made[2, reciprocal] = place[shared]
     outputs = [now[np.array(output, dtype=np.int64)].tolist() for output in program.outputs]
-    return InstructionList(program.input_sizes, outputs, *made.tolist(), constants=program.constants)
+    codes, first, second, third = made.tolist()
+    return InstructionList(
+        program.input_sizes, outputs, codes, first, second, third, constants=program.constants
+    )
 
 
 def join_choices(program: InstructionList) -> None:

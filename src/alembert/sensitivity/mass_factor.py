@@ -13,6 +13,7 @@ Reference: the innovations factor of `alembert.sweeps.operators`; held equal by 
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from typing import Any
 
 import casadi as ca
 
@@ -75,7 +76,7 @@ class _Graphs:
         keys = [(k, i) for k, row in enumerate(inboard) for i in row]
         self._L = dict(zip(keys, range(len(keys)), strict=True))
         self._factor = ca.SX.sym("factor", len(keys) + self._n)
-        entries: list[ca.SX] = self._factor.elements()
+        entries: list[Any] = self._factor.elements()
         self._entries, self._pivots = entries[: len(keys)], entries[len(keys) :]
         self._b = ca.SX.sym("b", self._n)
 
@@ -110,7 +111,7 @@ class _Graphs:
 
     @cached_property
     def outward(self) -> ca.Function:
-        return self._function("outward", self._taken_outward(self._b.elements()))
+        return self._function("outward", self._taken_outward(list(self._b.elements())))
 
     @cached_property
     def inverse(self) -> ca.Function:
@@ -126,13 +127,13 @@ class _Graphs:
         return ca.Function("inverse", [self._factor], [dense])
 
     def _taken_inward(self) -> list[ca.SX]:
-        x: list[ca.SX] = self._b.elements()
+        x: list[Any] = self._b.elements()
         for k in reversed(range(self._n)):
             for i in self._inboard[k]:
                 x[i] = x[i] - self._entries[self._L[k, i]] * x[k]
         return x
 
-    def _taken_outward(self, x: list[ca.SX]) -> list[ca.SX]:
+    def _taken_outward(self, x: list[Any]) -> list[ca.SX]:
         for k in range(self._n):
             for i in reversed(self._inboard[k]):  # the nearest, which is known last, comes last
                 x[k] = x[k] - self._entries[self._L[k, i]] * x[i]

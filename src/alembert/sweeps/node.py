@@ -150,7 +150,8 @@ class Node:
         found: list[float | None] = []
         for name, size in self.structure.layout:
             if modal or name in _TELLING:
-                numbers = (float(x) if x.is_constant() else None for x in self.parts[name].elements())
+                entries: list[Any] = self.parts[name].elements()
+                numbers = (float(x) if x.is_constant() else None for x in entries)
                 found += (x if x in PLAIN else None for x in numbers)
             else:
                 found += [None] * size

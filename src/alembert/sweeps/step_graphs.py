@@ -160,8 +160,9 @@ def _symbolic_node(number: int, structure: Structure, known: tuple[float | None,
     It is never asked itself, so that its copies show what they were asked for.
     """
     symbols = ca.SX.sym("c", structure.size)
-    entries = [x if number is None else number for x, number in zip(symbols.elements(), known, strict=True)]
-    return _SymbolicNode(Node(structure, ca.vertcat(*entries)), symbols)
+    given: list[Any] = symbols.elements()
+    entries = [x if number is None else number for x, number in zip(given, known, strict=True)]
+    return _SymbolicNode(Node(structure, ca.SX(ca.vertcat(*entries))), symbols)
 
 
 def _of(record: Record, above: bool) -> Record:
@@ -218,7 +219,8 @@ def _is_plain(m: ca.SX) -> bool:
     """Whether it is a rotation or a motion of nothing but zeros and ones: these may change the course of a step."""
     if m.shape not in ((3, 3), (6, 1)) or not m.is_constant():
         return False
-    entries = {float(x) for x in m.nonzeros()}
+    given: list[Any] = m.nonzeros()
+    entries = {float(x) for x in given}
     return not entries <= {0.0} and entries <= {*PLAIN}
 
 
@@ -231,4 +233,5 @@ def _plain_columns(m: ca.SX) -> list[tuple[int, ca.SX]]:
 
 
 def _numbers(m: ca.SX) -> tuple[float, ...]:
-    return tuple(float(x) for x in m.elements())
+    entries: list[Any] = m.elements()
+    return tuple(float(x) for x in entries)
