@@ -82,13 +82,15 @@ def test_long_code_is_compiled_after_many_runs(compiled, monkeypatch):
 def test_runs_are_counted_in_vectors(compiled, monkeypatch):
     monkeypatch.setattr(interpreter, "RUNS", 20)
     f = kernel_of(long())
-    X = np.random.default_rng(0).normal(size=(16 * host().lanes, 3))  # 16 vectors
+    lanes = host().lanes
+    X = np.random.default_rng(0).normal(size=(16 * lanes, 3))  # 16 vectors
     single = [f(x)[0] for x in X[:3]]
     for _ in range(2):
         batch = f(X)[0]
-    assert len(compiled) == 3  # one lane and many, interpreted; many, compiled
+    # one lane and many, interpreted; many, compiled; with vectors of one lane these are the same code
+    assert len(compiled) == (2 if lanes == 1 else 3)
     assert same_bits(batch[:3], np.array(single))
-    assert f.interpreted
+    assert f.interpreted == (lanes > 1)
 
 
 def test_short_code_is_compiled_at_once(compiled):
