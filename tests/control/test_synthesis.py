@@ -1,5 +1,7 @@
 """Riccati equations, regulators, filters, H2, H-infinity and loop shaping: published optima, and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -28,6 +30,7 @@ from alembert.control import (
     ncfsyn,
     nu_gap,
     output_ltr,
+    quadratic,
     reduced_lqg,
     riccati,
     sampled_lqr,
@@ -36,7 +39,7 @@ from alembert.control import (
     weighted_lqg,
     wiener_hopf,
 )
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.verify.control_plants import SB10_A, SB10_B, compleib, mass_chain, sb10dd, sb10fd, sb10hd
 
 DOUBLE = StateSpace([[0, 1], [0, 0]], [[0], [1]], np.eye(2))
@@ -87,6 +90,44 @@ def test_riccati_equation_keeps_its_digits_in_bad_units():
     scaled = care(T @ A @ np.linalg.inv(T), T @ B, np.linalg.inv(T) ** 2, np.eye(1))
     np.testing.assert_allclose(T @ scaled.X @ T, plain.X, rtol=1e-10)
     assert scaled.residual < 1e-12
+
+
+@pytest.mark.parametrize("slow", [1e-2, 1e-6, 1e-9])
+def test_cost_of_a_slow_state_that_nothing_reaches(slow):
+    """x2 decays by itself: X22 = int x^T (Q + K^T K) x, by hand 1 / (2 slow) of what x2 costs with x1 driven by it."""
+    a, b = -0.8, 3.0
+    found = care([[a, b], [0, -slow]], [[1.0], [0]], np.eye(2), np.eye(1))
+    x11 = a + np.sqrt(a**2 + 1)
+    x12 = b * x11 / (x11 - a + slow)
+    # some roundings, of 1 / slow where slow is the sum of larger numbers
+    np.testing.assert_allclose(
+        found.X, [[x11, x12], [x12, (1 + 2 * b * x12 - x12**2) / (2 * slow)]], rtol=1e-14 + 1e-15 / slow
+    )
+
+
+def test_riccati_equation_of_sizes_far_apart():
+    """Slow integrators and a large cost: the poles of the closed loop are a hundred times those of a plant of this size."""
+    found = care(1e-6 * np.diag(np.ones(3), 1), 1e-6 * np.eye(4)[:, 3:], 1e12 * np.eye(4), np.eye(1))
+    assert found.residual < 1e-12
+    assert np.linalg.eigvalsh(found.X)[0] > 0
+
+
+def test_rough_solutions_are_told(monkeypatch):
+    monkeypatch.setattr(
+        quadratic, "care", lambda *args: dataclasses.replace(riccati.care(*args), residual=1e-3)
+    )
+    with pytest.warns(AlembertWarning, match="lqr: the Riccati equation is solved to 1.0e-03 of its largest"):
+        lqr(DOUBLE, 1.0, 1.0)
+
+
+def test_controls_that_cost_nothing_in_a_riccati_equation():
+    with pytest.raises(NumericalError, match="care: R is singular"):
+        riccati._by_pencil(
+            "care",
+            np.diag([-1.0, 1.0, 0.0]),
+            np.diag([1.0, 1.0, 0.0]),
+            tuple(np.zeros((1, 1)) for _ in range(5)),
+        )
 
 
 def test_sampled_cost_of_a_double_integrator():

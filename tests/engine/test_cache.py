@@ -21,7 +21,9 @@ try:
 except ImportError:  # not a POSIX system
     pwd = None
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
-KINDS = 1 if host().lanes == 1 else 2  # of code: for one state, and for batches where vectors have several lanes
+KINDS = (
+    1 if host().lanes == 1 else 2
+)  # of code: for one state, and for batches where vectors have several lanes
 
 
 def make(built: list, key: str = "double"):

@@ -28,9 +28,10 @@ from alembert.control.modes import describe_unreached
 from alembert.control.riccati import RiccatiSolution, care, dare
 from alembert.control.sampling import c2d
 from alembert.control.statespace import StateSpace
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 
 Array = np.ndarray
+_ROUGH = 1e-6  # relative residual of an equation from which users are told
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +286,13 @@ def _solved(
     signals: tuple[str, ...],
 ) -> RiccatiSolution:
     try:
-        return (dare if plant.is_discrete else care)(A, B, Q, R, S)
+        found = (dare if plant.is_discrete else care)(A, B, Q, R, S)
+        if found.residual > _ROUGH:
+            warn(
+                f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
+                "may have few digits; states far apart in size, or modes that are hardly reached or seen, make it so"
+            )
+        return found
     except NumericalError as error:
         lost = describe_unreached(A, B, plant.state_names, plant.dt)
         if lost:

@@ -10,10 +10,11 @@ X is the solution for which A - B K is stable. It spans the stable deflating sub
     [S^T B^T  R ]     [0 0 0]            [S^T 0 R]     [0  -B^T   0]
 
 in which R is not inverted (Van Dooren 1981, "A generalized eigenvalue approach for solving Riccati equations").
-States are scaled first, the m columns of u are taken out by an orthogonal transformation, and QZ orders the stable
-part first. Where R is positive definite a method of products alone is tried before, which takes a fraction of the
-time: with G = B R^-1 B^T, and A and Q free of S, doubling (Chu, Fan, Lin 2005, "A structure-preserving doubling
-algorithm for continuous-time algebraic Riccati equations", Linear Algebra and its Applications 396)
+States and inputs are scaled first so that (3) is balanced, the m columns of u are taken out by an orthogonal
+transformation, and QZ orders the stable part first. Where R is positive definite a method of products alone is tried
+before, which takes a fraction of the time: with G = B R^-1 B^T, and A and Q free of S, doubling (Chu, Fan, Lin 2005,
+"A structure-preserving doubling algorithm for continuous-time algebraic Riccati equations", Linear Algebra and its
+Applications 396)
 
     A <- A (1 + G H)^-1 A,    G <- G + A (1 + G H)^-1 G A^T,    H <- H + A^T H (1 + G H)^-1 A,      H -> X            (4)
 
@@ -24,15 +25,16 @@ starts at A, G, Q of (2), or at their Cayley transforms, with g of the size of A
 
 While G = C C^T has a low rank (that of B, twice as much after every step), C is what (4) works with.
 
-There is one stabilising solution: what leaves no residual and a stable loop is it, however it was found. One step
-of Newton's method (Kleinman 1968), a Lyapunov equation for the residual, recovers digits that are lost; the relative
+There is one stabilising solution: what leaves no residual and a stable loop is it, however it was found. Steps of
+Newton's method (Kleinman 1968), a Lyapunov equation for the residual, recover digits that are lost; the relative
 residual that is left is part of the answer.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -47,6 +49,7 @@ _SHIFT = 0.5  # g of (5) in root mean squares of the rows of A: between 0.1 and 
 _DOUBLINGS = 40  # 2^40 samples: a pole nearer to the axis than 1e-12 of g is none that is clearly stable
 _LAST = 1e-9  # of H: the step after this one is about its square
 _GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to start from, and to end with
+_STEPS = 8  # of Newton's method: from a residual of 1e-2 three lead to rounding
 _ROUNDING = 1e-14  # of poles, relative
 _CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
 
@@ -61,51 +64,72 @@ class RiccatiSolution:
     residual: float
 
 
+class Units(NamedTuple):
+    """What one of the scaled numbers is in those given."""
+
+    states: Array
+    inputs: Array
+    cost: float
+
+
 def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
     """(1); Q and R are symmetric, R regular (it may be indefinite)."""
     A, B, Q, R, S = _read("care", A, B, Q, R, S)
     n, m = B.shape
-    scaled, scale, size = _scaled(A, B, Q, S, R)
+    scaled, units = _scaled(A, B, Q, S, R)
     found = _quick(scaled, discrete=False)
     if found is None:
-        A_, B_, Q_, S_, R_ = scaled
+        A, B, Q, S, R = scaled
         Z = np.zeros
-        J = np.block([[A_, Z((n, n)), B_], [-Q_, -A_.T, -S_], [S_.T, B_.T, R_]])
-        E = np.diag([1.0] * (2 * n) + [0.0] * m)
-        X = _stable_solution("care", J, E, n, m, "lhp")
-        equation = lambda X: _care_residual(A_, B_, Q_, R_, S_, X)  # noqa: E731
-        _check_stable("care", equation(X)[2])
-        X, residual = _refined(X, equation, discrete=False)
-        K = np.linalg.solve(R_, B_.T @ X + S_.T)
-        poles = _check_stable("care", A_ - B_ @ K)
-        found = RiccatiSolution(X, K, poles, residual)
-    return _in_given_units(found, scale, size)
+        J = np.block([[A, Z((n, n)), B], [-Q, -A.T, -S], [S.T, B.T, R]])
+        found = _by_pencil("care", J, np.diag([1.0] * (2 * n) + [0.0] * m), scaled)
+    return _in_given_units(found, units)
 
 
 def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
     """(2); A may be singular."""
     A, B, Q, R, S = _read("dare", A, B, Q, R, S)
     n, m = B.shape
-    scaled, scale, size = _scaled(A, B, Q, S, R)
+    scaled, units = _scaled(A, B, Q, S, R)
     found = _quick(scaled, discrete=True)
     if found is None:
-        A_, B_, Q_, S_, R_ = scaled
+        A, B, Q, S, R = scaled
         Z = np.zeros
-        J = np.block([[A_, Z((n, n)), B_], [-Q_, np.eye(n), -S_], [S_.T, Z((m, n)), R_]])
+        J = np.block([[A, Z((n, n)), B], [-Q, np.eye(n), -S], [S.T, Z((m, n)), R]])
         E = np.zeros_like(J)
-        E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A_.T, -B_.T
-        X = _stable_solution("dare", J, E, n, m, "iuc")
-        equation = lambda X: _dare_residual(A_, B_, Q_, R_, S_, X)  # noqa: E731
-        _check_stable("dare", equation(X)[2])
-        X, residual = _refined(X, equation, discrete=True)
-        K = np.linalg.solve(R_ + B_.T @ X @ B_, B_.T @ X @ A_ + S_.T)
-        poles = _check_stable("dare", A_ - B_ @ K)
-        found = RiccatiSolution(X, K, poles, residual)
-    return _in_given_units(found, scale, size)
+        E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A.T, -B.T
+        found = _by_pencil("dare", J, E, scaled)
+    return _in_given_units(found, units)
 
 
-def _in_given_units(found: RiccatiSolution, scale: Array, size: float) -> RiccatiSolution:
-    X, K = found.X / scale / scale[:, None] * size, found.K / scale
+def _by_pencil(function: str, J: Array, E: Array, scaled: tuple[Array, ...]) -> RiccatiSolution:
+    """(3)"""
+    A, B, Q, S, R = scaled
+    discrete = function == "dare"
+    equation = _dare_residual if discrete else _care_residual
+    left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
+    X = _stable_solution(function, J, E, *B.shape, "iuc" if discrete else "lhp")
+    try:
+        _check_stable(function, left(X)[2])
+        X, residual = _refined(X, left, discrete=discrete)
+        K = _gain(A, B, R, S, X, discrete=discrete)
+    except np.linalg.LinAlgError:
+        inverted = "R + B^T X B" if discrete else "R"
+        raise NumericalError(
+            f"{function}: {inverted} is singular, controls of some kind cost nothing"
+        ) from None
+    return RiccatiSolution(X, K, _check_stable(function, A - B @ K), residual)
+
+
+def _gain(A: Array, B: Array, R: Array, S: Array, X: Array, *, discrete: bool) -> Array:
+    if discrete:
+        return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
+    return np.linalg.solve(R, B.T @ X + S.T)
+
+
+def _in_given_units(found: RiccatiSolution, units: Units) -> RiccatiSolution:
+    X = found.X / units.states / units.states[:, None] * units.cost
+    K = found.K / units.states * units.inputs[:, None]
     return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
 
 
@@ -117,24 +141,22 @@ def _quick(scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution | No
         return None
     RS = np.linalg.solve(R, S.T)
     free, cost = A - B @ RS, Q - S @ RS
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        try:
-            start = (free, _root_inverse(B, R), cost) if discrete else _cayley(free, B, cost, R)
-            X = _doubled(*start)
-        except np.linalg.LinAlgError:
-            return None
-    if X is None:
-        return None
     equation = _dare_residual if discrete else _care_residual
     left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
-    residual = left(X)[1]
-    if not residual <= _GOOD_START:
+    try:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            start = (free, _root_inverse(B, R), cost) if discrete else _cayley(free, B, cost, R)
+            X = _doubled(*start)
+            residual = np.inf if X is None else left(X)[1]
+        if X is None or not residual <= _GOOD_START:
+            return None
+        if residual > _GOOD:
+            X, residual = _refined(X, left, discrete=discrete)
+        if residual > _GOOD:
+            return None
+        K = _gain(A, B, R, S, X, discrete=discrete)
+    except np.linalg.LinAlgError:
         return None
-    if residual > _GOOD:
-        X, residual = _refined(X, left, discrete=discrete)
-    if residual > _GOOD:
-        return None
-    K = np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T) if discrete else np.linalg.solve(R, B.T @ X + S.T)
     poles = np.linalg.eigvals(A - B @ K)
     margin = 1 - np.abs(poles).max() if discrete else -poles.real.max() / max(1e-300, np.abs(A).max())
     return RiccatiSolution(X, K, poles, residual) if margin > _CLEARLY_STABLE else None
@@ -179,7 +201,9 @@ def _doubled(A: Array, C: Array, H: Array) -> Array | None:
         size, whole = np.abs(step).max(), np.abs(H).max()
         if not np.isfinite(size):
             return None
-        if size <= _LAST * whole:
+        # state by state: X may have entries of any size
+        settled = np.all(np.abs(np.diag(step)) <= _LAST * np.abs(np.diag(H)))
+        if size <= _LAST * whole and settled:
             return H
         if G is None:
             AY = A @ Y
@@ -228,20 +252,27 @@ def _read(function: str, A: Any, B: Any, Q: Any, R: Any, S: Any) -> tuple[Array,
     return A, B, (Q + Q.T) / 2, (R + R.T) / 2, S
 
 
-def _scaled(A: Array, B: Array, Q: Array, S: Array, R: Array) -> tuple[tuple[Array, ...], Array, float]:
-    """States in units that balance A; the cost in units in which its largest entry is that of A."""
-    _, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
-    A, B, Q, S = (
-        A * scale / scale[:, None],
-        B / scale[:, None],
-        Q * scale * scale[:, None],
-        S * scale[:, None],
+def _scaled(A: Array, B: Array, Q: Array, S: Array, R: Array) -> tuple[tuple[Array, ...], Units]:
+    """States and inputs in units that balance (3); the cost in units in which its parts are of like size."""
+    n = len(A)
+    terms = [float(np.abs(x).max(initial=0.0)) for x in (Q, S, R)]
+    size = np.sqrt(terms[0]) * np.sqrt(terms[2]) if terms[0] * terms[2] > 0 else max(terms) or 1.0
+    Q, S, R = Q / size, S / size, R / size
+    whole = np.abs(np.block([[A, np.zeros((n, n)), B], [Q, A.T, S], [S.T, B.T, R]]))
+    np.fill_diagonal(whole, 0.0)
+    _, (found, _) = scipy.linalg.matrix_balance(whole, permute=False, separate=True)
+    exponents = np.log2(found)
+    # x is scaled by s, and with it what belongs to X x by 1 / s
+    states = 2.0 ** np.round((exponents[:n] - exponents[n : 2 * n]) / 2)
+    inputs = 2.0 ** np.round(exponents[2 * n :] - exponents.mean() if n else exponents[2 * n :])
+    scaled = (
+        A * states / states[:, None],
+        B * inputs / states[:, None],
+        Q * states * states[:, None],
+        S * inputs * states[:, None],
+        R * inputs * inputs[:, None],
     )
-    terms = [np.abs(x).max(initial=0.0) for x in (Q, S, R)]
-    size = (
-        float(np.sqrt(max(terms[0], 1e-300) * max(terms[2], 1e-300))) if terms[0] > 0 else max(terms) or 1.0
-    )
-    return (A, B, Q / size, S / size, R / size), scale, size
+    return scaled, Units(states, inputs, size)
 
 
 def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: str) -> Array:
@@ -277,7 +308,7 @@ def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: st
 
 
 def _care_residual(A: Array, B: Array, Q: Array, R: Array, S: Array, X: Array) -> tuple[Array, float, Array]:
-    K = np.linalg.solve(R, B.T @ X + S.T)
+    K = _gain(A, B, R, S, X, discrete=False)
     quadratic = (X @ B + S) @ K
     residual = A.T @ X + X @ A - quadratic + Q
     size = max(np.abs(A.T @ X).max(), np.abs(quadratic).max(), np.abs(Q).max(), 1e-300)
@@ -285,25 +316,39 @@ def _care_residual(A: Array, B: Array, Q: Array, R: Array, S: Array, X: Array) -
 
 
 def _dare_residual(A: Array, B: Array, Q: Array, R: Array, S: Array, X: Array) -> tuple[Array, float, Array]:
-    K = np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
+    K = _gain(A, B, R, S, X, discrete=True)
     residual = A.T @ X @ A - X - (A.T @ X @ B + S) @ K + Q
     size = max(np.abs(A.T @ X @ A).max(), np.abs(X).max(), np.abs(Q).max(), 1e-300)
     return residual, float(np.abs(residual).max() / size), A - B @ K
 
 
 def _refined(X: Array, residual: Any, *, discrete: bool) -> tuple[Array, float]:
-    """One step of Newton's method, kept where it lowers the residual."""
+    """Steps of Newton's method, as long as they lower the residual much."""
     if not len(X):
         return X, 0.0
     X = (X + X.T) / 2
     error, size, closed = residual(X)
-    if discrete:
-        step = scipy.linalg.solve_discrete_lyapunov(closed.T, error) if size > 0 else 0 * X
-    else:
-        step = lyapunov(closed.T, error)
-    better = X + (step + step.T) / 2
-    after = residual(better)[1] if np.all(np.isfinite(better)) else np.inf
-    return (better, after) if after < size else (X, size)
+    for _ in range(_STEPS):
+        if size == 0:
+            break
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", scipy.linalg.LinAlgWarning
+                )  # the residual tells what a step is worth
+                solve = scipy.linalg.solve_discrete_lyapunov if discrete else lyapunov
+                step = solve(closed.T, error)
+            better = X + (step + step.T) / 2
+            after = residual(better) if np.all(np.isfinite(better)) else (error, np.inf, closed)
+        except np.linalg.LinAlgError:
+            break
+        if not after[1] < size:
+            break
+        slow = after[1] > 0.5 * size or after[1] <= _GOOD
+        X, (error, size, closed) = better, after
+        if slow:
+            break
+    return X, size
 
 
 def _check_stable(function: str, closed: Array) -> Array:
