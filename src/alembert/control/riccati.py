@@ -64,7 +64,7 @@ class RiccatiSolution:
     residual: float
 
 
-class Units(NamedTuple):
+class PencilUnits(NamedTuple):
     """What one of the scaled numbers is in those given."""
 
     states: Array
@@ -127,7 +127,7 @@ def _gain(A: Array, B: Array, R: Array, S: Array, X: Array, *, discrete: bool) -
     return np.linalg.solve(R, B.T @ X + S.T)
 
 
-def _in_given_units(found: RiccatiSolution, units: Units) -> RiccatiSolution:
+def _in_given_units(found: RiccatiSolution, units: PencilUnits) -> RiccatiSolution:
     X = found.X / units.states / units.states[:, None] * units.cost
     K = found.K / units.states * units.inputs[:, None]
     return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
@@ -252,7 +252,7 @@ def _read(function: str, A: Any, B: Any, Q: Any, R: Any, S: Any) -> tuple[Array,
     return A, B, (Q + Q.T) / 2, (R + R.T) / 2, S
 
 
-def _scaled(A: Array, B: Array, Q: Array, S: Array, R: Array) -> tuple[tuple[Array, ...], Units]:
+def _scaled(A: Array, B: Array, Q: Array, S: Array, R: Array) -> tuple[tuple[Array, ...], PencilUnits]:
     """States and inputs in units that balance (3); the cost in units in which its parts are of like size."""
     n = len(A)
     terms = [float(np.abs(x).max(initial=0.0)) for x in (Q, S, R)]
@@ -272,7 +272,7 @@ def _scaled(A: Array, B: Array, Q: Array, S: Array, R: Array) -> tuple[tuple[Arr
         S * inputs * states[:, None],
         R * inputs * inputs[:, None],
     )
-    return scaled, Units(states, inputs, size)
+    return scaled, PencilUnits(states, inputs, size)
 
 
 def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: str) -> Array:
