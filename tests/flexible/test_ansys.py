@@ -11,6 +11,7 @@ import pytest
 from structures import straight
 
 import alembert as al
+from alembert.flexible import ansys
 
 fl = al.flexible
 WORDS = {"solver": 0, "equations": 1, "lumped": 10, "unsymmetric": 13}
@@ -101,6 +102,12 @@ def test_a_beam_is_read_back(files):
         ({"equations": 23}, "tables of nodes and unknowns do not fit one another"),
         ({"content": b"BEGIN BULK"}, "no record at word 0; it is no .full file"),
         ({"nodes": "/PREP7\n"}, "no NBLOCK with its format; write the archive with CDWRITE,DB"),
+        ({"nodes": "NBLOCK,6,SOLID\n"}, "no NBLOCK with its format"),
+        (
+            {"nodes": "NBLOCK,6,SOLID\n(3i9,6e0.13e3)\n        1        0        0 x\n"},
+            "no NBLOCK with its format",
+        ),
+        ({"equations": 0}, "tables of nodes and unknowns do not fit one another"),
         (
             {"nodes": "NBLOCK,6,SOLID\n(3i9,6e21.13e3)\n        1        0        0 x\n"},
             "a.cdb:3: .* is no line of NBLOCK",
@@ -124,6 +131,9 @@ def test_damaged_rows(files):
     content[4 * word : 4 * word + 4] = struct.pack("<i", 999)
     with pytest.raises(al.FileError, match="unknown 1 has entries that do not fit"):
         fl.read_ansys(*written(content=bytes(content)))
+    odd = written(content=record(np.zeros(1, "<i4"), 0))[1]
+    with pytest.raises(al.FileError, match="word 0 ends within a number"):
+        ansys._Full(odd).record(0, "f")
     with pytest.raises(al.FileError, match="No such file"):
         fl.read_ansys(written()[0], "/nowhere.full")
     with pytest.raises(al.FileError, match="No such file"):

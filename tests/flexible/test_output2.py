@@ -98,6 +98,7 @@ def test_complex_matrices_are_passed_over(tmp_path):
 
 
 GOOD = output2({"KGG": A})
+HUGE = GOOD.replace(struct.pack("<ii", 3, 4) + struct.pack("<i", 2), struct.pack("<iii", 3, 2**31 - 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ GOOD = output2({"KGG": A})
         (GOOD[:8] + b"\3" + GOOD[9:], "the record at byte 0 has another length at its end"),
         (GOOD[:32] + GOOD[44:], "a record of 28 bytes where a key of 4 is expected"),
         (output2({"KGG": np.full((1, 1), np.inf)}), "KGG has entries that are no finite numbers"),
+        (HUGE, "KGG has 2147483647 rows and 3 columns in .* bytes, damaged"),
     ],
 )
 def test_damaged_files(tmp_path, content, words):

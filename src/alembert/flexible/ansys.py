@@ -71,6 +71,8 @@ class _Full:
         integers = bool(flags & 0x80000000)
         if integers != (kind == "i"):
             raise FileError(f"{self.path}: the record at word {at} is not of the expected kind, damaged?")
+        if not integers and size % 2:
+            raise FileError(f"{self.path}: the record at word {at} ends within a number, damaged?")
         data = self.words[at + 2 : end]
         return (data if integers else np.frombuffer(data.tobytes(), "<f8")), end + 1
 
@@ -92,7 +94,7 @@ class _Full:
         counts, at = self.record(self._pointer(header, _UNKNOWNS), "i")
         held, _ = self.record(at, "i")
         n = int(header[_EQUATIONS])
-        if len(counts) != len(numbers) or counts.sum() != n or len(held) != n:
+        if n < 1 or len(counts) != len(numbers) or counts.sum() != n or len(held) != n:
             raise FileError(f"{self.path}: its tables of nodes and unknowns do not fit one another")
         if not np.isin(labels, range(1, 7)).all() or not np.isin(counts, (0, len(labels))).all():
             raise UnsupportedError(
@@ -137,7 +139,8 @@ def _nodes(path: Path) -> dict[int, Array]:
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from None
     start = next((k for k, line in enumerate(lines) if line.upper().startswith("NBLOCK")), None)
-    form = None if start is None else re.match(r"\((\d+)i(\d+),\d+e(\d+)\.", lines[start + 1].strip().lower())
+    layout = "" if start is None else "".join(lines[start + 1 : start + 2]).strip().lower()
+    form = re.match(r"\(([1-9]\d*)i([1-9]\d*),\d+e([1-9]\d*)\.", layout)
     if start is None or form is None:
         raise FileError(f"{path}: no NBLOCK with its format; write the archive with CDWRITE,DB")
     integers, width, size = (int(part) for part in form.groups())

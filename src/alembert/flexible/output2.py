@@ -105,6 +105,10 @@ class _File:
         _, columns, rows, _, kind, *_ = self.words(block[1][0])
         if kind not in (1, 2):
             return None
+        if max(rows, columns) > len(self.content):  # every column has a record
+            raise ValueError(
+                f"{name} has {rows} rows and {columns} columns in {len(self.content)} bytes, damaged?"
+            )
         value = np.dtype(f"{self.order}f{self.word if kind == 1 else 8}")
         i, j, x = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=int)], [np.zeros(0)]
         parts = [part for part in block[3:] if part and self.words(part[0]) == [1]]
