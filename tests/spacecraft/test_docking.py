@@ -116,6 +116,14 @@ def test_an_arm_berths_a_module():
     seen = np.einsum("kji,kj->ki", X.rotation, Y.translation - X.translation)
     np.testing.assert_allclose(seen[-14:], np.broadcast_to(seen[-1], (14, 3)), atol=1e-8)  # the port holds it
     assert np.linalg.norm(seen[-1] - seen[0]) > 1.5
+    # held from the start, with error control, whose first trials swing the arm out of the loop that it closes
+    events = sc.berthing(model, "tip", "module", "port", grip=0.0, berth=1.6, release=1.8)
+    options = {"integrator": "dop853", "prescribed": swing, "events": events, "progress": False}
+    other = al.simulate(model, q0, duration=2.5, **options)
+    assert [x.time for x in other.events] == pytest.approx([0.0, 1.6, 1.8], abs=1e-9)
+    ends = [model.frame_pose(x.q[-1], "module").translation for x in (run, other)]
+    # nothing moves before 0.3 s: the same motion, up to the error of RK4 above, on 5 m
+    np.testing.assert_allclose(*ends, rtol=0, atol=5 * (0.05 / 1.2) ** 4)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +133,10 @@ def test_an_arm_berths_a_module():
         (
             lambda: sc.berthing(al.library.make("arm7"), *(3 * ["world"]), grip=1.0, berth=1.0, release=2.0),
             "grip at 1 s, berth at 1 s, release at 2 s, expected them in this order",
+        ),
+        (
+            lambda: sc.docking_switch("held", period=1.0),
+            "docking_switch 'held': nothing is named that it could see",
         ),
         (lambda: sc.note_docking(period=1.0), "note_docking: switch and reach, expected one of them"),
         (

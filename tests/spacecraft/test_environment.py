@@ -30,7 +30,7 @@ from alembert.spacecraft import (
     msis_profile,
 )  # fmt: skip
 from alembert.spacecraft.surfaces import sunlit
-from alembert.spatial import quaternion
+from alembert.spatial import Pose, quaternion
 
 NOON = Epoch.of("2026-03-01T12:00:00")
 
@@ -315,6 +315,13 @@ def test_balanced_rotors_go_with_their_carriers(monkeypatch):
     spacecraft.reaction_wheel(builder, "even", "hub", (1, 2, 3), inertia=0.3, mass=20, at=(0.5, 0.2, -0.3))
     spacecraft.reaction_wheel(builder, "odd", "hub", (1, 0, 1), inertia=0.3, mass=20, static_imbalance=0.1)
     spacecraft.hinged_panel(builder, "panel", "hub", mass=12, size=(2.5, 1.0), at=(0, 0.6, 0))
+    lying = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # its own axes at angle zero, beside the joint
+    apart_at_zero = al.Custom.from_function(
+        lambda x: Pose(al.Revolute((0, 0, 1)).placement(x).rotation @ lying, ca.SX([0.7, 0.2, -0.4])),
+        [("angle", "rad")],
+    )
+    drum = al.Inertia.box(9.0, (0.2, 0.6, 0.2))
+    builder.body("drum", drum, parent="hub", joint=apart_at_zero, joint_name="drum")
     model = builder.build()
     orbit = Orbit.circular(500e3, 60.0)
     space = Environment(world=Encke(orbit))
@@ -332,7 +339,7 @@ def test_balanced_rotors_go_with_their_carriers(monkeypatch):
     plain = gravity.joined_rotors
     monkeypatch.setattr(gravity, "joined_rotors", apart)
     each = al.simulate.Forces(model, [space.gravity()]).efforts(q, v)
-    assert calls[0] == [False, True, False, False]
+    assert calls[0] == [False, True, False, False, True]
     # 8 m/s^2 of the origin and of the Earth cancel to some 1e-15 m/s^2, on 350 kg
     np.testing.assert_allclose(joined, each, rtol=0, atol=3e-12)
     assert abs(each[model.v_slice("even").start]) < 1e-12

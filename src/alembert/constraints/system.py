@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+class NotClosed(ArgumentError):
+    """A state is not on the constraint surface."""
+
+
 class _Kept(threading.local):
     choice: Choice | None = None
     masks: tuple[Array, Array] | None = None
@@ -127,13 +131,13 @@ class ConstraintSystem:
         where = s.which(k)
         if np.max(row) > tolerance:
             i = int(np.argmax(row))
-            raise ArgumentError(
+            raise NotClosed(
                 f"{s.function}: {self.owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
                 "model.assemble(q) finds a configuration that closes it"
             )
         broken = np.abs(t.jacobian[k] @ v[k]) if v is not None else row  # pragma: no branch
         i = int(np.argmax(broken / t.scale[k]))
-        raise ArgumentError(
+        raise NotClosed(
             f"{s.function}: v breaks {self.owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
             "model.project(q, v) gives speeds that do not"
         )

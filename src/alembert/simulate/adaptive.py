@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.constraints.system import NotClosed
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate import chart_rates, passages
@@ -253,7 +254,8 @@ class Counters:
         try:
             return found()
         except (NumericalError, ArgumentError) as error:
-            told = isinstance(error, NumericalError) or str(error).startswith("constrained_dynamics:")
+            told = isinstance(error, NumericalError | NotClosed)
+            told = told or str(error).startswith("constrained_dynamics:")
             if not (told and self.within_step):
                 raise
             self.trouble = f"t = {t:.9g} s: {error}"

@@ -39,7 +39,9 @@ def joined_rotors(tree: Any, records: Any) -> list[RigidInertia | None]:
     for k in reversed(balanced_rotors(tree, records)):
         own, carrier = found[k], found[tree.parents[k]]
         if own is not None and carrier is not None:
-            found[tree.parents[k]] = carrier + own.transform(records[k].node.placement)
+            node = records[k].node
+            at_zero = node.joint.placement(ca.SX.zeros(node.nq))  # a custom joint's may be anywhere
+            found[tree.parents[k]] = carrier + own.transform(node.placement @ at_zero)
             found[k] = None
     return found
 

@@ -167,7 +167,7 @@ def berthing(
     """The events of a berthing: the arm's `tip` takes hold of a `grapple` frame, the `port` holds it, the tip lets go.
 
     Between the times `grip` and `berth` [s] the arm carries what it holds, by prescribed motion (`rest_to_rest`) or a law;
-    all three keep momentum, and hold what they hold where it is then.
+    all three keep momentum, and hold what they hold where it is then. What is due where a run starts happens there.
     """
     for frame in (tip, grapple, port):
         model.frame(frame)
@@ -178,7 +178,7 @@ def berthing(
     held = Attach(tip, grapple)
 
     def at(time: float, name: str, action: Any) -> Event:
-        return Event(lambda t, q, v: t - time, name, 1, action)
+        return Event(lambda t, q, v: t - time, name, 1, action, at_start=True)
 
     return [
         at(grip, f"grip of {grapple}", held),
@@ -210,6 +210,10 @@ class PortRange:
 
 def docking_switch(name: str, *held: Attach, period: float, **options: Any) -> Measured:
     """A sensor that is 1 while one of the given `Capture`s and `Latch`es holds, otherwise 0: a switch behind the port."""
+    if not held:
+        raise ArgumentError(
+            f"docking_switch {name!r}: nothing is named that it could see, expected a Capture or a Latch"
+        )
     for x in held:
         if not isinstance(x, Attach):
             raise ArgumentError(f"docking_switch {name!r}: held has {x!r}, expected a Capture or a Latch")
