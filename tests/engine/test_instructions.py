@@ -74,3 +74,12 @@ def test_matrix_functions_are_expanded_or_refused():
     table = ca.interpolant("table", "linear", [[0.0, 1.0, 2.0]], [0.0, 1.0, 4.0])
     with pytest.raises(UnsupportedError, match=r"operation CALL"):
         instructions.read(ca.Function("probe", [b], [table(b[0])]))
+
+
+def test_shared_divisions_of_a_few_elements_of_a_long_input():
+    """Numbers of elements may be larger than there are instructions."""
+    x = ca.SX.sym("x", 90)
+    program = instructions.from_casadi(ca.Function("f", [x], [ca.vertcat(x[80] / x[81], x[82] / x[81])]))
+    assert program.op.count(ca.OP_DIV) == 1
+    read = {(a, b) for op, a, b in zip(program.op, program.a, program.b, strict=True) if op == ca.OP_INPUT}
+    assert read == {(0, 80), (0, 81), (0, 82)}

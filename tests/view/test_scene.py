@@ -103,6 +103,8 @@ def interpreted(program, x):
         "twice": lambda a, b: 2 * a,
         "inv": lambda a, b: 1 / a,
         "fabs": lambda a, b: abs(a),
+        "fmin": min,
+        "fmax": max,
         "lt": lambda a, b: float(a < b),
         "le": lambda a, b: float(a <= b),
         "not": lambda a, b: float(not a),

@@ -144,7 +144,7 @@ class Compute(Derivatives):
         at: Any,
         actuated: Sequence[str] | None,
         weights: Mapping[str, float] | None,
-        precision: str = "double",
+        precision: str,
     ) -> list[Path]:
         algorithm = _of_tree("export_c", name, "has_source")
         check_directory(directory)

@@ -357,7 +357,7 @@ class ConstrainedCompute(Compute):
         at: Any,
         actuated: Names | None,
         weights: Mapping[str, float] | None,
-        precision: str = "double",
+        precision: str,
     ) -> list[Path]:
         held = _held(name)
         if held is None:

@@ -346,7 +346,7 @@ def share_reciprocals(program: InstructionList) -> InstructionList:
     leaf = (op == ca.OP_INPUT) | (op == ca.OP_CONST)
     now = place.copy()
     now[alone] = by[b[alone]]
-    a, b, c = (np.where(leaf | (x < 0), x, now[x]) for x in (a, b, c))
+    a, b, c = (np.where(kept := leaf | (x < 0), x, now[np.where(kept, 0, x)]) for x in (a, b, c))
     b[divisions] = by_value
     swapped = divisions[a[divisions] > b[divisions]]
     a[swapped], b[swapped] = b[swapped], a[swapped]
