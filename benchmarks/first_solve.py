@@ -2,8 +2,9 @@
 
 Both build the problem, transcribe and solve it, in a process of their own; times are of the processor, without imports.
 Dymos is given SLSQP, the optimiser that comes with it, and the tolerances and segments of its examples (10 and 15 of
-Gauss-Lobatto's of order 3, which is Hermite-Simpson); ours has 10 and 30, since the climb stalls on 15 where Mach 1.15,
-an edge of its aerodynamics, falls on a node. `python -m benchmarks.first_solve` prints ours as JSON.
+Gauss-Lobatto's of order 3, which is Hermite-Simpson); ours has 10 and 30. So the meshes of the climb differ, 15 and 30: on
+15 ours stalls, and why was not traced (edges of the aerodynamics at Mach 1.15 are one suspicion).
+`python -m benchmarks.first_solve` prints ours as JSON.
 """
 
 from __future__ import annotations

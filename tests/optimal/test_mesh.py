@@ -1,10 +1,13 @@
 """What meshes make of problems: bounds between nodes, optima that are those of a mesh, points without a slope."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
-from alembert.optimal import Problem, System, duration, effort, running
+from alembert.optimal import Problem, System, duration, effort, examples, running
 
 
 def lander():
@@ -93,10 +96,49 @@ def test_what_does_not_move_is_not_off():
     assert solution.duration == pytest.approx(1.25, abs=1e-6)  # 1/sqrt(1 - 0.6^2)
 
 
+def lag(rate):
+    """x follows the cosine at this rate, beside what is steered."""
+    system = System(["x", "y"], ["u"], lambda s: [-rate * (s.x - ca.cos(s.t)), s.u])
+    return Problem(system, 1.0, start={"x": 1, "y": 0}, end={"y": 1}, cost=effort()).solve(
+        4, transcription="radau"
+    )
+
+
+def test_stiff_motions_are_judged_by_implicit_steps():
+    """x is behind the cosine by 1e-9 of its slope, and what is steered is linear: nothing is off."""
+    assert lag(1e9).success
+    assert (
+        lag(1e9).accuracy.worst < 1e-6
+    )  # trapezoidal costs of a constant, and steps (2) of a slope that is constant
+    example = examples.hypersensitive()  # 6.7241, with nodes where something happens
+    even = example.problem.solve(59, transcription="radau", guess=example.options["guess"])
+    assert even.cost > 100
+    assert even.status == "coarse"
+    t, total = even.time, 0.0
+    for k in range(even.steps):  # what these controls cost, by a method of SciPy's
+
+        def rates(when, z, k=k):
+            share = np.array([(when - t[k]) / (t[k + 1] - t[k])])
+            u = even.control_within(np.array([k]), share)[0, 0]
+            return [u - z[0] ** 3, z[0] ** 2 + u**2]
+
+        total += solve_ivp(rates, t[k : k + 2], [even.x[k, 0], 0], method="LSODA", rtol=1e-6).y[1, -1]
+    # errors are known to a tenth of themselves
+    assert even.accuracy.cost_of_controls == pytest.approx(total, abs=0.1 * abs(total - even.cost))
+
+
 def test_a_motion_that_runs_away_is_not_judged():
-    """From a stiff system the fine steps of an explicit method say nothing."""
-    system = System(["x", "y"], ["u"], lambda s: [-1e9 * (s.x - ca.cos(s.t)), s.u])
-    problem = Problem(system, 1.0, start={"x": 1, "y": 0}, end={"y": 1}, cost=effort())
-    solution = problem.solve(4, transcription="radau")
-    assert solution.success
+    """Radau's method steps over growth by exp(1e9): fine steps either do, too, or run away."""
+    solution = lag(-1e9)
     assert str(solution.accuracy).startswith("accuracy: not known")
+    assert "not judged: within an interval the motion is too fast for any fine steps" in solution.message
+
+
+def test_a_rough_mesh_is_told():
+    """The acrobot on 50 steps is off by a quarter of its motion, and seems to cost three quarters of what it does."""
+    solution = examples.acrobot().solve(50)
+    assert solution.success
+    assert 0.1 < solution.accuracy.total < 0.5
+    assert re.search(
+        r"a rough mesh: .* is off by \d+% of its way, over all intervals; see whether", solution.message
+    )

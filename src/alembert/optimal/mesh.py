@@ -5,13 +5,22 @@ that are halved until their own error does not count. With x the solution's node
 
     e_k = max_i |X_k+1,i - x_k+1,i| / way_i,    c = |sum_k L_k + l_N - J| / (|sum_k L_k| + |l_N|)             (1)
 
-where way_i is how far component i moves in all. A solution whose e_k add up to much of the motion, or whose cost is not that
-of its own controls, is none of the problem but of its mesh: coarse meshes have optima of their own, which use the points
-between which nobody looks.
+where way_i is how far component i moves in all. Motions too stiff for these steps are followed by those of Rosenbrock and
+Wanner, with J the Jacobian of the slope f where a step begins, g = 1 + 1 / sqrt(2), W = 1 - g h J and what f changes by
+itself in the step, e = f(x, t + h) - f(x, t),
+
+    W k_1 = f(x, t) + g e,   W k_2 = f(x + h k_1, t + h) - 2 k_1 - g e,   x+ = x + h (3 k_1 + k_2) / 2,             (2)
+
+of order 2 and stable for any h (Verwer, Spee, Blom and Hundsdorfer, SIAM J. Sci. Comput. 20, 1999). Modes of J that are
+faster than these steps and do not die out, which (2) would damp, are not judged.
+
+A solution whose e_k add up to much of the motion, or whose cost is not that of its own controls, is none of the problem but
+of its mesh: coarse meshes have optima of their own, which use the points between which nobody looks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +38,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 LARGEST_PARTS = 128
-"""fine steps of an interval; what is stiffer than these can follow is not judged"""
+"""fine steps of an interval; what is stiffer than these can follow is judged by (2)"""
+LARGEST_IMPLICIT = 1024
+"""steps (2) of an interval; what these do not settle is not judged"""
+WEIGHT = 1 + np.sqrt(0.5)
+"""g of (2)"""
+DYING = 0.1
+"""damping ratio of a mode from which on one that is faster than a step may be taken as died out within a few"""
 SETTLED = 0.1
 """share of the errors to which they are known"""
 LOST = 1e6
@@ -37,8 +52,12 @@ LOST = 1e6
 STILL = 1e-3
 """of the unit of a state, as the solver has it: the least way that counts"""
 COARSE = 0.5
-"""the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion. Of the examples, each on three
-meshes, those that look like the solution have at most 0.35, the others at least 0.74 (run of 2026-11-18)"""
+"""the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion. Of the examples on their own
+steps, half and a quarter of them, only the pitcher on 17 and 8 is beyond (0.60 and 1.3, with costs within 3 % of that on
+35). What is below is no proof: the acrobots on 50 steps have 0.24 to 0.29, and 0.47 to 0.80 of the costs that they have on
+200 (run of 2026-11-18); hence ROUGH"""
+ROUGH = 0.1
+"""the sum of (1) beyond which the message tells it"""
 COARSE_COST = 0.02
 """c of (1) beyond which it does. A cost that errs by c can be pulled below the least one by as much: of the examples and the
 hanging chain, meshes whose optimum is that of the problem to a hundredth have at most 0.006, spurious optima at least 0.034
@@ -53,8 +72,8 @@ OUTSIDE = 1e-3
 class MeshErrors:
     """(1): `intervals` (N,), their `total` and the `cost`; `outside` are bounds that are not kept between nodes.
 
-    All are shares: 1e-3 is a thousandth of the whole motion, or of the cost. NaN where the motion is too stiff for steps
-    of an explicit method: then nothing is said.
+    All are shares: 1e-3 is a thousandth of the whole motion, or of the cost. NaN where no fine steps agree on the motion:
+    then the solution is not judged, and `remarks` say so.
     """
 
     intervals: Array
@@ -75,13 +94,18 @@ class MeshErrors:
         return self.total > COARSE or self.cost > COARSE_COST
 
     @property
+    def is_known(self) -> bool:
+        """Whether fine steps have agreed on the motion."""
+        return bool(np.isfinite(self.total + self.cost))
+
+    @property
     def worst(self) -> float:
         """The largest of all errors."""
         return float(max(self.total, self.cost))
 
     def __str__(self) -> str:
-        if not np.isfinite(self.total + self.cost):
-            return "accuracy: not known, the motion is too stiff for an explicit method"
+        if not self.is_known:
+            return "; ".join(("accuracy: not known", *self.remarks))
         text = (
             f"accuracy: intervals are off by {self.total:.1e} of the motion together ({self.component}), the cost by "
             f"{self.cost:.1e}"
@@ -92,6 +116,11 @@ class MeshErrors:
     def remarks(self) -> list[str]:
         """What a user should know, in words; empty where all is well."""
         found = []
+        if not self.is_known:
+            found.append(
+                "not judged: within an interval the motion is too fast for any fine steps, and so perhaps for the solution; "
+                "take more steps, or `nodes` where it is fast, and see whether the cost stays"
+            )
         if self.is_coarse:
             which = (
                 f"the cost of these controls is {self.cost_of_controls:.6g}"
@@ -101,6 +130,11 @@ class MeshErrors:
             found.append(
                 f"an optimum of this mesh rather than of the problem: {which}; take more steps, `accuracy=...`, or a "
                 "transcription with one control in each interval (rk4, midpoint)"
+            )
+        elif self.total > ROUGH:
+            found.append(
+                f"a rough mesh: {self.component} is off by {self.total:.0%} of its way, over all intervals; see whether the "
+                "cost stays with more steps"
             )
         beyond = [v for v, room in zip(self.outside, self.room, strict=True) if v.amount > OUTSIDE * room]
         if beyond:
@@ -114,14 +148,22 @@ class MeshErrors:
 
 def judged(solution: Solution) -> MeshErrors:
     """(1) of a solution."""
-    x, n = solution.x, solution.problem.plant.chart.tangent
-    N = solution.steps
-    if not (np.isfinite(x).all() and np.isfinite(solution.controls).all()):
-        nothing = np.full(N, np.nan)
-        return MeshErrors(nothing, np.nan, "", np.nan, np.nan, (), (), 0)
-    parts, fine = 4, _Fine(solution)
+    if not (np.isfinite(solution.x).all() and np.isfinite(solution.controls).all()):
+        return _unknown(solution, 0)
+    found = _judged(_Fine(solution))
+    return found if found.is_known else _judged(_Implicit(solution))
+
+
+def _unknown(solution: Solution, parts: int) -> MeshErrors:
+    return MeshErrors(np.full(solution.steps, np.nan), np.nan, "", np.nan, np.nan, (), (), parts)
+
+
+def _judged(fine: _Fine) -> MeshErrors:
+    """(1) by these fine steps; NaN where halving them changes too much."""
+    solution, N, n = fine.solution, fine.solution.steps, fine.problem.plant.chart.tangent
+    parts = 4
     ends, costs, seen = fine.run(2)
-    way = _ways(solution, np.stack([x.T for _, x, _ in seen], axis=1).reshape(-1, x.shape[1]))
+    way = _ways(solution, np.stack([x.T for _, x, _ in seen], axis=1).reshape(-1, solution.x.shape[1]))
     while True:
         before = ends, costs
         ends, costs, seen = fine.run(parts)
@@ -135,11 +177,11 @@ def judged(solution: Solution) -> MeshErrors:
             and np.max(change, initial=0.0) <= 1e-10 + SETTLED * np.max(gaps, initial=0.0)
             and drift <= 1e-10 * size + SETTLED * abs(costs.sum() + fine.final - solution.cost)
         )
-        if settled or parts >= LARGEST_PARTS:
+        if settled or parts >= fine.largest:
             break
         parts *= 2
-    if not settled and not np.max(change) < COARSE / N:
-        return MeshErrors(np.full(N, np.nan), np.nan, "", np.nan, np.nan, (), (), parts)
+    if not fine.follows(parts) or (not settled and not np.max(change) < COARSE / N):
+        return _unknown(solution, parts)
     sums = gaps.sum(axis=0)
     i = int(np.argmax(sums)) if n else 0
     cost = float(costs.sum() + fine.final)
@@ -186,6 +228,8 @@ def _ways(solution: Solution, between: Array) -> Array:
 class _Fine:
     """The fine steps of all intervals side by side."""
 
+    largest = LARGEST_PARTS
+
     def __init__(self, solution: Solution) -> None:
         self.solution, self.problem = solution, solution.problem
         self._step, self._rows, final = self.problem.fine
@@ -195,7 +239,7 @@ class _Fine:
     def run(self, parts: int) -> tuple[Array, Array, list[tuple[Array, Array, Array]]]:
         """Where intervals end and what they cost; and times, points and controls on the way."""
         solution, N = self.solution, self.solution.steps
-        step, T = self._step.map(N), solution.duration
+        step = self._steps()
         k, h = np.arange(N), np.diff(solution.time)[None] / parts
         x, cost = solution.x[:-1].T, np.zeros(N)
         seen = []
@@ -203,9 +247,23 @@ class _Fine:
             t = solution.time[None, :-1] + i * h
             u = [solution.control_within(k, np.full(N, (i + c) / parts)).T for c in (0.0, 0.5, 1.0)]
             seen.append((t, x, u[0]))
-            after, more = step(x, t, h, np.concatenate(u), self._p, T)
-            x, cost = after.full(), cost + more.full()[0]
+            x, more = step(x, t, h, u)
+            cost = cost + more
         return x.T, cost, seen
+
+    def follows(self, parts: int) -> bool:
+        """Whether steps that agree with shorter ones show the motion: explicit ones do."""
+        return True
+
+    def _steps(self) -> Callable[..., tuple[Array, Array]]:
+        """Of all intervals: points, times, lengths and controls at three places -> points after it, and what it costs."""
+        step, T = self._step.map(self.solution.steps), self.solution.duration
+
+        def move(x: Array, t: Array, h: Array, u: list[Array]) -> tuple[Array, Array]:
+            after, more = step(x, t, h, np.concatenate(u), self._p, T)
+            return after.full(), more.full()[0]
+
+        return move
 
     def gaps(self, ends: Array) -> Array:
         lost = ~np.isfinite(ends).all(axis=1)
@@ -240,6 +298,53 @@ class _Fine:
         return sorted(found, key=lambda pair: -pair[0].amount / pair[1])
 
 
+class _Implicit(_Fine):
+    """Steps (2); costs by the trapezoidal rule."""
+
+    largest = LARGEST_IMPLICIT
+
+    def __init__(self, solution: Solution) -> None:
+        super().__init__(solution)
+        self._functions = [f.map(solution.steps) for f in implicit_functions(solution.problem)]
+
+    def _jacobian(self, t: Array, u: Array, x: Array) -> Array:
+        """(N, n, n)"""
+        N, n, T = self.solution.steps, self.problem.plant.chart.tangent, self.solution.duration
+        found = self._functions[1](t, u, x, self._p, T).full()
+        return np.asarray(found.reshape(n, N, n).transpose(1, 0, 2))
+
+    def follows(self, parts: int) -> bool:
+        """Whether all modes at the nodes that are faster than a step die out."""
+        solution, N = self.solution, self.solution.steps
+        u = solution.control_within(np.arange(N), np.zeros(N)).T
+        J = self._jacobian(solution.time[None, :-1], u, solution.x[:-1].T)
+        if not np.isfinite(J).all():
+            return False
+        modes = np.linalg.eigvals(J) * np.diff(solution.time)[:, None] / parts
+        return not np.any((np.abs(modes) > 1) & (modes.real > -DYING * np.abs(modes)))
+
+    def _steps(self) -> Callable[..., tuple[Array, Array]]:
+        N, n, T = self.solution.steps, self.problem.plant.chart.tangent, self.solution.duration
+        slope, _, retract = self._functions
+        at_rest = np.zeros((n, N))
+
+        @np.errstate(over="ignore", invalid="ignore")  # where a motion runs away
+        def move(x: Array, t: Array, h: Array, u: list[Array]) -> tuple[Array, Array]:
+            f, rate = (a.full() for a in slope(at_rest, t, u[0], x, self._p, T))
+            W = np.eye(n) - WEIGHT * h[0][:, None, None] * self._jacobian(t, u[0], x)
+            lost = ~np.isfinite(W).all(axis=(1, 2))
+            W[lost] = np.nan
+            drift = WEIGHT * (slope(at_rest, t + h, u[2], x, self._p, T)[0].full() - f)
+            first = np.linalg.solve(W, (f + drift).T[:, :, None])[:, :, 0].T
+            again, _ = slope(h * first, t + h, u[2], x, self._p, T)
+            second = np.linalg.solve(W, (again.full() - 2 * first - drift).T[:, :, None])[:, :, 0].T
+            after = retract(x, h * (3 * first + second) / 2).full()
+            _, later = slope(at_rest, t + h, u[2], after, self._p, T)
+            return after, h[0] * (rate + later.full())[0] / 2
+
+        return move
+
+
 def bounded(problem: Problem) -> list[Row]:
     """What is bounded all along."""
     return [*problem.limits["state"], *problem.limits["control"], *problem.path]
@@ -247,15 +352,10 @@ def bounded(problem: Problem) -> list[Row]:
 
 def fine_functions(problem: Problem) -> tuple[ca.Function, ca.Function, ca.Function]:
     """One fine step (x, t, h, u, p, T) -> after, cost; the rows of all bounds; the cost at the end."""
-    plant = problem.plant
-    chart, m = plant.chart, len(plant.controls)
+    chart, m = problem.plant.chart, len(problem.plant.controls)
     x, t, h, T = ca.SX.sym("x", chart.point), ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("T")
     u, p, v = ca.SX.sym("u", 3 * m), ca.SX.sym("p", len(problem.parameters)), ca.SX.sym("v", m)
-    d, w = ca.SX.sym("d", chart.tangent), ca.SX.sym("w")
-    there = chart.retract(x, d)
-    slope = chart.chart_rate(d, plant.rate(w, there, v, p))
-    rate = problem.cost.rate(problem.moment(w, there, v, p, T))
-    g = ca.Function("slope", [d, w, v, x, p, T], [slope, rate])
+    g = _slope(problem)
     first, middle, last = u[:m], u[m : 2 * m], u[2 * m :]
     points = [(t, first), (t + h / 2, middle), (t + h / 2, middle), (t + h, last)]
     costs: list[ca.SX] = []
@@ -273,4 +373,28 @@ def fine_functions(problem: Problem) -> tuple[ca.Function, ca.Function, ca.Funct
         ca.Function("fine", [x, t, h, u, p, T], [after, total]),
         ca.Function("rows", [t, x, v, p, T], [rows]),
         ca.Function("final", [x, T, p], [problem.cost.final(problem.moment(T, x, ca.SX.zeros(m), p, T))]),
+    )
+
+
+def _slope(problem: Problem) -> ca.Function:
+    """(d, t, u, x, p, T) -> rates of d, by which x is moved, and of the cost."""
+    plant = problem.plant
+    chart, m = plant.chart, len(plant.controls)
+    x, p = ca.SX.sym("x", chart.point), ca.SX.sym("p", len(problem.parameters))
+    d, t, u, T = ca.SX.sym("d", chart.tangent), ca.SX.sym("t"), ca.SX.sym("u", m), ca.SX.sym("T")
+    there = chart.retract(x, d)
+    slope = chart.chart_rate(d, plant.rate(t, there, u, p))
+    rate = problem.cost.rate(problem.moment(t, there, u, p, T))
+    return ca.Function("slope", [d, t, u, x, p, T], [slope, rate])
+
+
+def implicit_functions(problem: Problem) -> tuple[ca.Function, ca.Function, ca.Function]:
+    """Slope and rate of the cost (d, t, u, x, p, T); J of (2) by (t, u, x, p, T); the point that is x, moved by d."""
+    slope, chart = _slope(problem), problem.plant.chart
+    d, t, u, x, p, T = slope.sx_in()
+    J = ca.substitute(ca.jacobian(slope(d, t, u, x, p, T)[0], d), d, ca.SX.zeros(d.numel()))
+    return (
+        slope,
+        ca.Function("jacobian", [t, u, x, p, T], [ca.densify(J)]),
+        ca.Function("retract", [x, d], [chart.retract(x, d)]),
     )
