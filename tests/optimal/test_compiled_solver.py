@@ -95,6 +95,39 @@ def test_what_is_free(transcription, more):
     np.testing.assert_allclose(found.solution().x, other.x, atol=1e-5)
 
 
+def test_costs_that_bend_down_along_the_start():
+    """Between two places under gravity the least effort is no convex function of the first one, which is given."""
+    ends = {"start": {"q": [-0.5, 0], "v": 0}, "end": {"q": [0.5, 0.3], "v": 0}}
+    prepared = Problem(al.library.two_link(), 1.0, **ends, limits=None).prepare(8, transcription="euler")
+    plan = prepared.solve()
+    start = {"q": [-0.45, 0.05], "v": [0.1, 0.0]}
+    found = prepared.compile(iterations=8, guess=plan).solve(start=start)
+    other = prepared.solve(start=start, guess=plan, tolerance=1e-6)
+    assert found.converged
+    assert int(found.iterations) == other.iterations  # each step is that of the solver in Python
+    np.testing.assert_allclose(found.solution().x, other.x, atol=1e-6)  # speeds of some rad/s, both to 1e-6
+
+
+def test_a_design_and_a_range_at_the_start():
+    """Solutions have the design that was found; a start that is a range is not given, as for prepared.solve."""
+    aimed = effort() + al.optimal.terminal(lambda s: 5 * s.a**2 + (s.b - 0.5) ** 2)
+    problem = pendulum(design={"b": (0.1, 2.0)}, start={"a": (0.5, 0.6), "w": 0.2}, cost=aimed)
+    prepared = problem.prepare(4, transcription="euler")
+    plan = prepared.solve()
+    compiled = prepared.compile(iterations=12, guess=plan)
+    found = compiled.solve(start={"w": 0.3}, inputs={"aim": [0.2]}).solution()
+    other = prepared.solve(start={"w": 0.3}, guess=plan)
+    assert other.design["b"] > 0.1001  # between its bounds
+    assert found.design["b"] == pytest.approx(other.design["b"], abs=1e-5)  # tolerances of 1e-6 and 1e-8
+    assert found.problem.input_values["aim"] == pytest.approx([0.2])
+    with pytest.raises(ArgumentError, match="the problem states no start 'a'; there is w"):
+        compiled.solve(start={"a": 0.55, "w": 0.3})
+    with pytest.raises(
+        ArgumentError, match=r"prepared.solve: inputs is 3.0, expected numbers or vectors by name"
+    ):
+        prepared.solve(inputs=3.0)
+
+
 def test_a_body_that_turns():
     """Orientations at the start, in any scale; steps without the curvature of the dynamics."""
     builder = al.ModelBuilder("body", gravity=(0, 0, 0))
@@ -162,6 +195,11 @@ def test_as_c(compiled, tmp_path):
             r"input 'aim' has shape \(3,\), expected \(..., 1\) finite",
         ),
         ({"limits": {"u": (1.0, 1.0)}}, "limits of 'u' are 1 and 1, expected the lower one below"),
+        ({"inputs": 3.0}, "inputs is 3.0, expected numbers or vectors by name"),
+        ({"inputs": {"aim": "up"}}, "input 'aim' is 'up', expected numbers"),
+        ({"start": {"a": "up", "w": 0.0}}, "start 'a' is 'up', expected numbers"),
+        ({"limits": 3.0}, "limits is 3.0, expected a dictionary by names"),
+        ({"parameters": 3.0}, "parameters is 3.0, expected a dictionary by names"),
         ({"duration": -1.0}, "duration is -1.0, expected seconds"),
         ({"shift": 0.5}, "shift is 0.5, expected a number of intervals, 0 or more"),
     ],

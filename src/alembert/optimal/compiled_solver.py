@@ -136,7 +136,7 @@ class CompiledSolver:
         problems, by vectors and `threads`; each gives the same bits as alone.
         """
         given = self._numbers(start, end, parameters, inputs)
-        T = np.asarray(self._stages.problem.shortest if duration is None else duration, dtype=float)
+        T = _numbers("duration", self._stages.problem.shortest if duration is None else duration)
         self._check(duration, T, shift)
         bounds = self._limits(limits)
         memory = self._memory
@@ -312,6 +312,8 @@ class CompiledSolver:
     def _with_inputs(self, values: Array, inputs: Mapping[str, Any]) -> Array:
         problem = self._stages.problem
         known = problem.input_values
+        if not isinstance(inputs, Mapping):
+            raise ArgumentError(f"compiled.solve: inputs is {inputs!r}, expected numbers or vectors by name")
         stop = len(problem.parameters) - sum(value.size for value in known.values())
         places = {}
         for name, value in known.items():
@@ -320,10 +322,10 @@ class CompiledSolver:
         for name, value in inputs.items():
             if name not in known:
                 raise ArgumentError(unknown("compiled.solve: the problem has no input", name, known))
-            new = np.asarray(value, dtype=float)
+            new = _numbers(f"input {name!r}", value)
             size = known[name].size
             new = new[..., None] if size == 1 and (not new.ndim or new.shape[-1] != 1) else new
-            if new.shape[-1] != size or not np.isfinite(new).all():
+            if new.shape[-1:] != (size,) or not np.isfinite(new).all():
                 raise ArgumentError(
                     f"compiled.solve: input {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
                 )
@@ -340,6 +342,7 @@ class CompiledSolver:
         if (
             self._places is None
             or set(start) != set(names)
+            or len(self._places) != self._stages.problem.plant.chart.point
             or any(isinstance(x, Mapping) for x in start.values())
         ):
             restated = self.prepared.restated(start, None, None, None, None)
@@ -348,7 +351,7 @@ class CompiledSolver:
         sizes = (model.nq, model.nv) if model is not None else (1,) * len(names)
         parts = []
         for name, size in zip(names, sizes, strict=True):
-            x = np.asarray(start[name], dtype=float)
+            x = _numbers(f"start {name!r}", start[name])
             x = (
                 x[..., None]
                 if model is None
@@ -432,15 +435,29 @@ class CompiledSolver:
         )
         hessian = "exact" if self._evaluation.exact else "gauss-newton"
         name = prepared.transcribed.name
+        if problem.design:
+            problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         return Solution(problem, stages, outcome, "sweep", name, hessian, is_judged=False)
 
     def _problem(self, given: Array, T: float) -> Any:
         problem = copy.copy(self._stages.problem)
         problem.transcribed = {}
         problem.parameters = given[: len(problem.parameters)].copy()
+        at = len(problem.parameters) - sum(value.size for value in problem.input_values.values())
+        new = {}
+        for name, value in problem.input_values.items():
+            new[name], at = problem.parameters[at : at + value.size], at + value.size
+        problem.input_values = new
         if not problem.is_free:
             problem.shortest = problem.longest = T
         return problem
+
+
+def _numbers(what: str, given: Any) -> Array:
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"compiled.solve: {what} is {given!r}, expected numbers") from None
 
 
 def _values(rows: list[Any]) -> list[float]:

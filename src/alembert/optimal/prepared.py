@@ -181,6 +181,8 @@ class PreparedProblem:
         """With other bounds for rows that have some."""
         if limits is None:
             return stages
+        if not isinstance(limits, Mapping):
+            raise ArgumentError(f"prepared.solve: limits is {limits!r}, expected a dictionary by names")
         path = {row.name: row for row in self.problem.path}
         own = {name: value for name, value in limits.items() if name not in path}
         found, rates = Reader(self.problem.plant).limits(own)
@@ -228,6 +230,10 @@ class PreparedProblem:
             changes["inputs"] = problem.input_values
             problem.parameters = problem.read_parameters(problem.statement.parameters)
         if parameters is not None:
+            if not isinstance(parameters, Mapping):
+                raise ArgumentError(
+                    f"prepared.solve: parameters is {parameters!r}, expected a dictionary by names"
+                )
             changes["parameters"] = {**(problem.statement.parameters or {}), **parameters}
             problem.parameters = problem.read_parameters(changes["parameters"])
         if duration is not None:

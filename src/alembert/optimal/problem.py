@@ -291,6 +291,8 @@ class Problem:
 
     def other_inputs(self, function: str, given: Mapping[str, Any]) -> dict[str, Array]:
         """The values of all inputs, with those that are given."""
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"{function}: inputs is {given!r}, expected numbers or vectors by name")
         found = dict(self.input_values)
         for name, value in given.items():
             if name not in found:

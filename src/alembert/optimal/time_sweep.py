@@ -67,6 +67,9 @@ INFINITE = 1e300
 """pivots beyond it are of a matrix that is singular"""
 DOUBTFUL = 1e-4
 """the same: below it they may do so, away from the solution"""
+HELD = 1e4
+"""rho of (6), over the curvature at the start: what conditions hold there bends as little as to count for nothing, and
+rounding is 1e-12 of that curvature"""
 
 
 @dataclass
@@ -564,7 +567,8 @@ def closing_function(n: int, starts: int, ends: int) -> ca.Function:
     """The small system at the start, for any number of conditions there: what `stationary` finds where it is regular.
 
     Of P, z, W, C_0 and c_0: the step of the first state, the multipliers of the start, the weights (1, eta), the costate,
-    and whether it is regular. With B = (C_0', S), and rho C_0' (C_0 x + c_0) = 0 added to the first row, that is
+    and whether it is regular. With B = (C_0', S), and rho C_0' (C_0 x + c_0) = 0 added to the first row so that only what
+    the conditions leave free has to have a minimum, that is
 
         (P + rho C_0' C_0) x + B lambda = -(z_0 + rho C_0' c_0),    B' x + (0, W eta) = -(c_0, w)         (6)
     """
@@ -573,7 +577,7 @@ def closing_function(n: int, starts: int, ends: int) -> ca.Function:
     s = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
     P, z, W, C, c = s.values()
     size = _largest(C)
-    rho = ca.if_else(size > 0, ca.fmax(1, _largest(P)) / (size * size), 0) if starts else ca.SX(0)
+    rho = ca.if_else(size > 0, HELD * ca.fmax(1, _largest(P)) / (size * size), 0) if starts else ca.SX(0)
     least = SINGULAR * _largest(P)  # for what neither costs nor conditions see: it stays where it is
     A = Factor(ca.tril2symm(ca.tril(P + rho * (C.T @ C) + least * ca.SX.eye(n))))
     B = ca.horzcat(C.T, z[:, 1:])
