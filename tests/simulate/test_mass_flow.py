@@ -255,6 +255,8 @@ def test_pulses_of_flight_software_make_the_craft_lighter(rocket):
     np.testing.assert_allclose(masses[:-1], 60.0 - jet().flow * (run.time[:-1] + 0.25) / 2, rtol=1e-12)
     # the report takes the mean of two records for what a mass carried that left at the second: 0.034 kg/150 kg/2
     assert run.report.energy_error < 1.2e-4
+    again = pulsed(rocket, duration=DURATION / 2).resume(DURATION / 2)
+    np.testing.assert_allclose(again.v[-1], run.v[-1], rtol=0, atol=1e-11)
     event = al.simulate.Event(lambda t, q, v: t - 20.0, "note", 1, "note")
     for other in (pulsed(rocket, symbolic=False), pulsed(rocket, events=[event])):
         np.testing.assert_allclose(

@@ -306,6 +306,13 @@ class Simulation:
         dtau, dx = self.feedback.slopes(t, q, v, x, self._for_controllers())
         return dtau.copy(), dx.reshape(n, 2 * nv + n)
 
+    def start_parameters(self) -> Array:
+        """As an array: masses that fall have the values with which they started, also where a run goes on."""
+        given = self.parameters
+        if self.feedback.flows:
+            given = {**(given or {}), **self.masses(self.start_states())}
+        return self.model.compute.parameter_array("simulate", given)
+
     def parameter_array(self) -> Array:
         return self.model.compute.parameter_array("simulate", self.parameters)
 

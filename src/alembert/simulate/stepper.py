@@ -49,7 +49,7 @@ class Stepper:
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self.instants = instants if self.compiled and self.scheme is not None and not held else None
-        self._parameters = [system.parameter_array()] if model.parameters else []
+        self._parameters = [system.start_parameters()] if model.parameters else []
 
     @cached_property
     def plant(self) -> StepModel:
