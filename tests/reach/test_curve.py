@@ -162,6 +162,19 @@ def test_messages():
     ):
         with pytest.raises(ArgumentError, match=message):
             call()
+    for call, message in (
+        (lambda: line.point(1.5), "s goes from 1.5 to 1.5, expected 0 to 1"),
+        (lambda: line.at_fractions([0.5, np.nan]), "fractions goes from nan to nan, expected 0 to 1"),
+        (lambda: line.reach([0, 0, 1], samples=0), "samples is 0, expected 2 or more"),
+        (
+            lambda: line.reach([0, 0, 1], clearance=np.nan),
+            "clearance is nan, expected metres of zero or more",
+        ),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()
+    with pytest.raises(NumericalError, match="no direction where vertices coincide"):
+        reach.ReferenceCurve([[0, 0, 0], [0, 0, 0], [1.0, 0, 0]]).tangent(0.0)
     with pytest.raises(UnsupportedError, match="avoid has a Cylinder"):
         line.reach([0, 0, 1], avoid=[Visual(Cylinder(1.0, 1.0))])
     with pytest.raises(NumericalError, match="turns back on the spot, or it starts against"):

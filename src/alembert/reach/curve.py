@@ -88,7 +88,7 @@ class ReferenceCurve:
 
     def weights(self, s: Any, derivative: int = 0) -> Array:
         """w_i(s) (..., n), or their derivatives."""
-        return np.asarray(self._basis(np.asarray(s, dtype=float), nu=derivative))
+        return np.asarray(self._basis(_share("s", s), nu=derivative))
 
     def point(self, s: Any) -> Array:
         """r(s): (..., S, 3) of places s (S,), (..., 3) of one."""
@@ -97,7 +97,12 @@ class ReferenceCurve:
     def tangent(self, s: Any) -> Array:
         """Unit vectors along the curve, (..., S, 3) or (..., 3)."""
         d = _combined(self.weights(s, 1), self.vertices)
-        return np.asarray(d / np.linalg.norm(d, axis=-1, keepdims=True))
+        size = np.linalg.norm(d, axis=-1, keepdims=True)
+        if not np.all(size > 1e-12 * np.abs(np.diff(self.vertices, axis=-2)).max(initial=1e-300)):
+            raise NumericalError(
+                "reference curve: it has no direction where vertices coincide or it turns back on the spot; move them apart"
+            )
+        return np.asarray(d / size)
 
     @cached_property
     def _measured(self) -> Array:
@@ -113,7 +118,7 @@ class ReferenceCurve:
 
     def at_fractions(self, fractions: Any) -> Array:
         """The s (..., S) of points that have these fractions (S,) of the length before them."""
-        x = np.atleast_1d(numbers("reference curve", "fractions", fractions))
+        x = np.atleast_1d(_share("fractions", fractions))
         flat = self._measured.reshape(-1, FINE + 1)
         s = np.array([np.interp(x * row[-1], row, np.linspace(0.0, 1.0, FINE + 1)) for row in flat])
         return s.reshape(*self.vertices.shape[:-2], len(x))
@@ -215,6 +220,12 @@ class ReferenceCurve:
     def _side_conditions(
         self, length: Any, avoid: tuple[Visual, ...], clearance: float, samples: int
     ) -> list[ReachTask]:
+        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
+            raise ArgumentError(f"reference curve: samples is {samples!r}, expected 2 or more")
+        if not (np.isfinite(clearance) and clearance >= 0):
+            raise ArgumentError(
+                f"reference curve: clearance is {clearance!r}, expected metres of zero or more"
+            )
         W = self.weights(np.linspace(0.0, 1.0, samples))
         runs = np.array_split(np.arange(samples), min(samples, RUNS))
         found = []
@@ -275,6 +286,13 @@ class ReferenceCurve:
             q = result.q
             found.append(q.reshape(count, 3))
         return ReferenceCurve(found[0] if ends.ndim == 1 else np.array(found), self.degree)
+
+
+def _share(name: str, value: Any) -> Array:
+    x = numbers("reference curve", name, value)
+    if not np.all((x >= 0) & (x <= 1)):
+        raise ArgumentError(f"reference curve: {name} goes from {x.min():g} to {x.max():g}, expected 0 to 1")
+    return x
 
 
 def _combined(w: Array, p: Array) -> Array:
