@@ -108,6 +108,17 @@ def test_costs_that_bend_down_along_the_start():
     np.testing.assert_allclose(found.solution().x, other.x, atol=1e-6)  # speeds of some rad/s, both to 1e-6
 
 
+def test_a_start_at_the_bound_of_its_range():
+    """Its barrier bends the cost far more than all else: the end is in reach all the same. The least cost is 6 (1 - x)^2."""
+    mass = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    problem = Problem(mass, 1.0, start={"x": (-0.1, 0.1), "v": 0}, end={"x": 1, "v": 0})
+    found = problem.prepare(4).compile(iterations=8, tolerance=1e-8).solve()
+    assert found.converged
+    assert float(found.cost) == pytest.approx(
+        6 * 0.9**2, abs=1e-5
+    )  # barriers of 1e-9 on both sides, times slopes of 11
+
+
 def test_a_design_and_a_range_at_the_start():
     """Solutions have the design that was found; a start that is a range is not given, as for prepared.solve."""
     aimed = effort() + al.optimal.terminal(lambda s: 5 * s.a**2 + (s.b - 0.5) ** 2)

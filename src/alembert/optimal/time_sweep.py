@@ -608,10 +608,9 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
     factor = Factor(scaled)
     T = ca.vertcat(*scale)
     trace = ca.trace(factor.solve(ca.SX.eye(count)))
-    reach = ca.vertcat(
-        *(M[k, k] for k in range(count))
-    )  # what cannot be reached has a Gramian of rounding errors
-    doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach)
+    # what cannot be reached has a Gramian of rounding errors
+    reach = ca.vertcat(ca.SX(0, 1), *(M[k, k] for k in range(first, count)))
+    doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach) if first < count else ca.SX(0)
     good = ca.logic_and(factor.least_pivot > 0, ca.logic_not(doubtful))
     return T * factor.solve(T * right), ca.if_else(good, trace, -1)
 
