@@ -155,6 +155,14 @@ def test_refused(free):
         free.correct(start, {"speed": [0.0]})
     with pytest.raises(ArgumentError, match="sensor 'place' reads 2 numbers, expected 1"):
         free.correct(start, {"place": [0.0, 1.0]})
+    with pytest.raises(ArgumentError, match="sensor 'place' reads 'far', expected numbers"):
+        free.correct(start, {"place": "far"})
+    with pytest.raises(ArgumentError, match="readings is 3, expected numbers by sensor"):
+        free.correct(start, 3)
+    with pytest.raises(ArgumentError, match="tolerance is -1, expected a number between 0 and 1"):
+        MovingHorizonEstimator(mass(), place(), process=1.0, tolerance=-1)
+    with pytest.raises(UnsupportedError, match="limits: 'rate' bounds how fast controls change"):
+        MovingHorizonEstimator(mass(), place(), process=1.0, limits={"rate": {"rail": 1.0}})
     once = free.correct(start, {"place": [0.0]})
     with pytest.raises(ArgumentError, match="this sample was taken in already"):
         free.correct(once, {"place": [0.0]})

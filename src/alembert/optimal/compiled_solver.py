@@ -140,8 +140,14 @@ class CompiledSolver:
         self._check(duration, T, shift)
         bounds = self._limits(limits)
         memory = self._memory
-        if before is not None:
-            memory = self._memory_of(before) if isinstance(before, Solution) else before.memory
+        if isinstance(before, Solution):
+            memory = self._memory_of(before)
+        elif before is not None:
+            if not isinstance(before, CompiledResult) or before.memory.shape[-1] != len(memory):
+                raise ArgumentError(
+                    f"compiled.solve: before is {before!r}, expected a result of this solver, or a solution of this problem"
+                )
+            memory = before.memory
         if shift:
             memory = self._shifted(memory, shift)
         if given.ndim == 1 and T.ndim == 0 and memory.ndim == 1 and threads is None:
@@ -302,7 +308,7 @@ class CompiledSolver:
             ends = self._with_start(ends, start)
         if values.ndim == ends.ndim == 1:
             return np.concatenate([values, ends])
-        batch = np.broadcast_shapes(values.shape[:-1], ends.shape[:-1])
+        batch = _batch(values, ends)
         return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (values, ends)], axis=-1)
 
     @cached_property
@@ -329,7 +335,7 @@ class CompiledSolver:
                 raise ArgumentError(
                     f"compiled.solve: input {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
                 )
-            batch = np.broadcast_shapes(values.shape[:-1], new.shape[:-1])
+            batch = _batch(values, new)
             values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
             values[..., places[name]] = new
         return values
@@ -367,7 +373,7 @@ class CompiledSolver:
         if model is not None and model.nq != model.nv:
             parts[0] = model.integrate(parts[0], np.zeros(model.nv))
         if any(x.ndim > 1 for x in parts):
-            batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
+            batch = _batch(*parts)
             parts = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
         new = np.concatenate(parts, axis=-1)[..., self._places]
         rest = ends[new.shape[-1] :]
@@ -451,6 +457,16 @@ class CompiledSolver:
         if not problem.is_free:
             problem.shortest = problem.longest = T
         return problem
+
+
+def _batch(*given: Array) -> tuple[int, ...]:
+    shapes = [x.shape[:-1] for x in given]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ArgumentError(
+            f"compiled.solve: the batch dimensions of start and inputs do not go together: {shapes}"
+        ) from None
 
 
 def _numbers(what: str, given: Any) -> Array:

@@ -32,7 +32,7 @@ from alembert.optimal.outcome import interrupts_kept
 from alembert.optimal.plant import Moment
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import TABLEAUS, RungeKutta
-from alembert.optimal.solve import SolverOptions, Transcribed
+from alembert.optimal.solve import SolverOptions, Transcribed, check
 from alembert.optimal.stages import Ends
 from alembert.optimal.transcription import Interval, Stretch
 from alembert.simulate import Measured, Sampled, StateFilter
@@ -109,6 +109,12 @@ class MovingHorizonEstimator:
     ) -> None:
         if isinstance(window, bool) or not isinstance(window, int) or window < 1:
             raise ArgumentError(f"MovingHorizonEstimator: window is {window!r}, expected intervals from 1 on")
+        check(1, "sweep", tolerance, iterations, "auto")
+        if isinstance(limits, Mapping) and "rate" in limits:
+            raise UnsupportedError(
+                "MovingHorizonEstimator: limits: 'rate' bounds how fast controls change, which efforts that nobody knows do "
+                "at will; bound 'tau'"
+            )
         self.filter = StateFilter(
             model, sensors, process=process, parameters=parameters, gravity=gravity, forces=forces
         )
@@ -221,10 +227,17 @@ class MovingHorizonEstimator:
     def correct(self, now: WindowEstimate, readings: Mapping[str, Any]) -> WindowEstimate:
         """With the samples of this time: by sensor, those that are missing or NaN were lost."""
         names = [x.name for x in self._instruments]
+        if not isinstance(readings, Mapping):
+            raise ArgumentError(f"correct: readings is {readings!r}, expected numbers by sensor")
         for name in readings:
             if name not in names:
                 raise ArgumentError(unknown("correct: no sensor", str(name), names))
-        taken = {name: np.ravel(np.asarray(x, dtype=float)) for name, x in readings.items()}
+        taken = {}
+        for name, x in readings.items():
+            try:
+                taken[name] = np.ravel(np.asarray(x, dtype=float))
+            except (TypeError, ValueError):
+                raise ArgumentError(f"correct: sensor {name!r} reads {x!r}, expected numbers") from None
         for name, size in zip(names, self._sizes, strict=True):
             if name in taken and len(taken[name]) != size:
                 raise ArgumentError(
