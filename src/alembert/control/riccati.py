@@ -108,7 +108,7 @@ def _by_pencil(function: str, J: Array, E: Array, scaled: tuple[Array, ...]) -> 
     discrete = function == "dare"
     equation = _dare_residual if discrete else _care_residual
     left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
-    X = _stable_solution(function, J, E, *B.shape, "iuc" if discrete else "lhp")
+    X = _stable_solution(function, J, E, len(A), B.shape[1], "iuc" if discrete else "lhp")
     try:
         _check_stable(function, left(X)[2])
         X, residual = _refined(X, left, discrete=discrete)
