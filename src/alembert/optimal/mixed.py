@@ -42,7 +42,8 @@ def model_system(
     `efforts`, a function of the moment, controls are those that `controls` names, and it gives the efforts of all degrees of
     freedom, or of some by name: `lambda s: {"elbow": s.valve * s.pressure}`. `rate` gives the rates of `states`. Moments
     have t, q, v, model, position(...), frame(...) and so on, and the states and controls by name. `forces` and `gravity` are
-    those of `al.simulate`.
+    those of `al.simulate`. Limits of the model's joints and efforts are not taken along: give those that are to hold as
+    `Problem(..., limits={"q_elbow": 2.0, "u_elbow": 20.0})`.
     """
     if not isinstance(model, Model):
         raise ArgumentError(f"model_system: model is a {type(model).__name__}, expected a Model")
