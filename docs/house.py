@@ -10,6 +10,7 @@ cache, in processes of their own.
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import subprocess
 import sys
@@ -78,6 +79,7 @@ class Module:
 @cache
 def modules() -> tuple[Module, ...]:
     found = []
+    gc.disable()  # the trees stay: looking through them again and again takes most of the time
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         inside = parts[:-1] if parts[-1] == "__init__" else parts
@@ -85,6 +87,7 @@ def modules() -> tuple[Module, ...]:
         top = parts[0] if len(parts) > 1 else (inside[0] if inside else "alembert")
         package = "model.io" if parts[:2] == ("model", "io") else top
         found.append(Module(".".join(inside), package, ast.parse(text), len(text.splitlines())))
+    gc.enable()
     return tuple(found)
 
 
@@ -113,7 +116,8 @@ def imported(module: Module) -> Iterator[tuple[str, int]]:
                     below = f"{inner}.{alias.name}".removeprefix(".")
                     yield (below if below in known else inner), node.lineno
         for child in ast.iter_child_nodes(node):
-            yield from visit(child)
+            if not isinstance(child, ast.expr):
+                yield from visit(child)
 
     yield from visit(module.tree)
 
