@@ -305,3 +305,20 @@ def test_bad_calls():
     law = SymbolicLaw(lambda t, m: {"efforts": m["odd"]})
     with pytest.raises(ArgumentError, match="'odd', whose number of entries is not known"):
         fly(controller=Sampled(law, 0.1, reads=("odd",)), sensors=[Measured(Odd(), 0.1)])
+
+
+def test_a_step_chosen_at_the_start_is_judged_at_the_end():
+    """A law spins a body up to where steps from sample to sample are too long; one that stays slow is left in peace."""
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("craft", al.Inertia.box(10.0, (1, 2, 3)), joint=al.Free(), joint_name="flight")
+    model = builder.build()
+
+    def spin(torque):
+        law = Sampled(SymbolicLaw(lambda t, m: {"efforts": ca.vertcat(torque, 0, 0, 0, 0, 0)}), 0.5)
+        return al.simulate(model, None, [0, 0.01, 0, 0, 0, 0], duration=10.0, controller=law, progress=False)
+
+    with pytest.warns(
+        al.AlembertWarning, match=r"step of 0\.5 s was chosen by the motion at the start; at t = 10 s"
+    ):
+        spin(10.0)
+    assert spin(0.01).integrator == "rk4"

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from alembert.errors import warn
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.schedule import common_tick
@@ -20,6 +21,8 @@ INTEGRATORS = (*FIXED, *ADAPTIVE)
 MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
 ACCURATE, MOST_PARTS = 0.05, 10
 """|eigenvalue| times step at which a step of order 4 is right to 1e-8, and the most steps between two instants"""
+LONG = 0.5
+"""|eigenvalue| times step beyond which a step of order 4 is off by more than LONG^5/120 = 3e-4 in a step"""
 _PARTS_OF_A_BURN = 1000
 """steps of a run in which masses fall, at least: an rk4 error of 1e-13 for what is as smooth as a burn"""
 STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
@@ -69,6 +72,22 @@ def choose(
     if system.feedback.flows:
         return _for_masses(system, q, v, start, duration, step, interval)
     return *_by_the_motion(system, q, v, start, duration, step), step
+
+
+def warn_of_long_steps(system: Simulation, time: Array, q: Array, v: Array, step: float) -> None:
+    """Warn where a step that was chosen by the motion at the start is too long for what came after: at records (N, ...)."""
+    if system.batch or not system.model.nv or not np.isfinite(v).all():
+        return
+    k = int(np.argmax(system.model.kinetic_energy(q, v, parameters=system.parameters)))
+    fastest, _ = _eigenvalues(system, q[k], v[k], float(time[k]), always=True)
+    for owner in system.model.space:
+        if not owner.type.is_vector_space:  # a wheel may turn fast: nothing changes with its angle
+            fastest = max(fastest, float(np.max(np.abs(v[k, owner.v][:3]))))
+    if fastest * step > LONG:
+        warn(
+            f"simulate: the step of {step:g} s was chosen by the motion at the start; at t = {time[k]:.6g} s motions go at "
+            f"{fastest:.3g}/s, for which it is too long: give a step of {ACCURATE / fastest:.2g} s or less, or an integrator"
+        )
 
 
 def _between_samples(

@@ -15,7 +15,7 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.actuators import Drive
 from alembert.simulate.adaptive import ADAPTIVE
-from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
+from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long_steps
 from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Restart, run_adaptive
 from alembert.simulate.fixed_steps import run_fixed
@@ -134,7 +134,7 @@ def simulate(
     for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
     system.check_motions(start, duration)
-    chosen, reason = integrator, "as asked"
+    chosen, reason, given = integrator, "as asked", step
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
     if system.bound_laws:
@@ -197,6 +197,8 @@ def simulate(
         raise ArgumentError(f"simulate: integrator {chosen!r} needs a step; give step=..., in seconds")
     else:
         run = run_fixed(system, chosen, reason, settings, (q, v, system.x), None)
+    if run.step is not None and given is None:
+        warn_of_long_steps(system, run.time, run.q, run.v, run.step)
     warn_of_energy(run)
     warn_of_stiffening(run)
     return run
