@@ -139,3 +139,9 @@ def test_states_keep_away_from_half_turns_of_springs():
     at = model.q_slice(joint.name)
     q, _, _ = fuzzing.states_of(model, 400, 1)
     assert np.abs(q[:, at][:, 3:] @ np.array(joint.spring.rest[3:])).min() > 0.01
+
+
+def test_closed_states_keep_away_from_singular_ones():
+    """The neutral configuration of this mechanism has a row less than others: there accelerations contradict each other."""
+    model = fuzzing.draw(31000189)
+    assert fuzzing.broken("pickled", model, 31000189, samples=6) is None

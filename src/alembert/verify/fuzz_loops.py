@@ -59,7 +59,7 @@ def draw_closed(seed: int) -> Model:
         except LookupError:
             continue
         model = _coupled(model, rng)
-        if _condition(model, model.neutral()) < WELL:
+        if _condition(model, model.neutral())[0] < WELL:
             return model
     raise AssertionError(f"seed {seed}: no mechanism whose constraints are well conditioned")
 
@@ -74,23 +74,29 @@ def _coupled(model: Model, rng: np.random.Generator) -> Model:
     return model.replace(couplings=(Coupling("coupled", follower, (master,), (ratio,), offset),))
 
 
-def _condition(model: Model, q: Array) -> float:
-    """Of G in the metric of the mass matrix, over the rows that are independent; infinite where that is no metric."""
+def _condition(model: Model, q: Array) -> tuple[float, int]:
+    """Of G in the metric of the mass matrix, over the rows that are independent, and how many these are; infinite where
+    that is no metric.
+    """
     G = model.constraint_jacobian(q)
     try:
         root = np.linalg.cholesky(model.mass_matrix(q))
     except np.linalg.LinAlgError:  # bodies deform by more than their modes can say
-        return np.inf
+        return np.inf, 0
     sizes = np.linalg.svd(np.linalg.solve(root, G.T), compute_uv=False)
     kept = sizes[sizes > 1e-9 * sizes[0]]
-    return float(kept[0] / kept[-1])
+    return float(kept[0] / kept[-1]), len(kept)
 
 
 def closed_states(model: Model, count: int, seed: int) -> tuple[Array, Array, Array]:
-    """Configurations and speeds that keep all loops closed, and a third vector over the speeds."""
+    """Configurations and speeds that keep all loops closed, and a third vector over the speeds.
+
+    Where fewer rows are independent than elsewhere, constraints may contradict each other: no such configuration is drawn.
+    """
     rng = np.random.default_rng(seed)
     q0 = model.neutral()
     found: list[State] = []
+    most = vain = 0
     while len(found) < count:
         for size in (0.4, 0.1, 0.02, 0.0):
             guess = model.integrate(q0, size * rng.normal(size=model.nv))
@@ -100,11 +106,16 @@ def closed_states(model: Model, count: int, seed: int) -> tuple[Array, Array, Ar
                 state = model.assemble(guess, rng.normal(size=model.nv))
             except AlembertError:
                 continue
-            if _condition(model, state.q) < WELL:
+            condition, rank = _condition(model, state.q)
+            if rank > most:
+                found, most = [], rank
+            if condition < WELL and rank == most:
                 found.append(state)
                 break
         else:
-            raise AssertionError("the neutral configuration closes no loops")
+            vain += 1
+            if vain > 100 + 10 * count:
+                raise AssertionError("no configuration closes the loops with all their rows")
     return (
         np.array([s.q for s in found]),
         np.array([s.v for s in found]),
@@ -118,7 +129,7 @@ def _sizes(model: Model, q: Array, v: Array, x: Array) -> tuple[Array, Array, Ar
     a = model.constrained_dynamics(q, v, x).accelerations
     size = np.linalg.norm(times(M, a), axis=-1) + np.linalg.norm(model.bias_forces(q, v), axis=-1)
     size = size + np.linalg.norm(x, axis=-1)
-    condition = np.linalg.cond(M) * np.array([_condition(model, one) for one in q])
+    condition = np.linalg.cond(M) * np.array([_condition(model, one)[0] for one in q])
     return size, condition, a
 
 
