@@ -148,7 +148,7 @@ def tell(found: FlightStory) -> str:
         _sentence(
             f"Planned on a satellite that only rolls and has one mode in each panel: spin up, coast with the motor off, "
             f"stop, {PHASE:g} s each, with the least effort and the panels still at the end "
-            f"({found.turns['planned'].iterations} iterations, in three phases). Flown in the whole model, with two "
+            f"({found.turns['planned'].iterations} iterations of DMOC in three phases). Flown in the whole model, with two "
             "modes."
         ),
         _plot("torque on the hub [N m]", [Line(name, x.time, x.torque) for name, x in found.turns.items()]),

@@ -31,7 +31,7 @@ TRACKER, GYRO, GYRO_WALK = 2e-5, 6e-6, 1e-8
 RANGES = {"stiffness": (50.0, 70.0), "antenna": (10.0, 14.0)}
 """bending stiffness of the panels [N m^2], mass of the antenna [kg]"""
 TURN = np.radians(60.0)
-PHASE, NODES = 14.0, 28
+PHASE, NODES = 14.0, 56
 """of each of the three phases of the turn: seconds, intervals"""
 STEP, SAMPLE, LENGTH = 0.02, 0.1, 60.0
 """of a flight [s]: integrator, controller, end"""
@@ -116,7 +116,7 @@ def plan() -> Turn:
         "coast": phase(limits={"tau": {"roll": (0.0, 0.0)}}),
         "stop": phase(end=rest),
     }
-    solution = optimal.Phases(parts).solve(NODES, transcription="hermite-simpson", progress=False)
+    solution = optimal.Phases(parts).solve(NODES, transcription="dmoc", progress=False)
     if not solution.success:
         raise NumericalError(f"flagship: the turn was not found: {solution.message}")
     found = [solution[name] for name in parts]
