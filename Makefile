@@ -57,6 +57,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/generate_commands.py
 	$(BIN)/python docs/generate_api.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/alembert demo --folder site/gallery
 	@echo "The documentation is in site/index.html"
 
 verify: $(VENV)/.test
