@@ -37,7 +37,3 @@ def test_examples_run(name, tmp_path, monkeypatch):
     )
     assert found.failed == 0
     assert found.attempted > 0
-
-
-def test_what_is_not_supported_names_the_page():
-    assert "docs/limits.md" in alembert.UnsupportedError("this and that").__notes__[0]

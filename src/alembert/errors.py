@@ -28,11 +28,7 @@ class ArgumentError(AlembertError, ValueError):
 
 
 class UnsupportedError(AlembertError, NotImplementedError):
-    """A combination that no algorithm covers; the message names both parts, a note the page on what there is not."""
-
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)
-        self.add_note("What Alembert does not do, and what to do instead: docs/limits.md")
+    """A combination that no algorithm covers; the message names both parts. What there is not: docs/limits.md."""
 
 
 class NumericalError(AlembertError, ArithmeticError):
