@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
+from alembert.flexible.output4 import content_of
 
 Array = np.ndarray
 MOST = 8_000_000_000
@@ -49,12 +50,7 @@ def read_ansys(nodes: str | Path, matrices: str | Path, *, units: str | UnitSyst
 class _Full:
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            if path.stat().st_size > MOST:
-                raise FileError(f"{path}: more than {MOST} bytes")
-            content = path.read_bytes()
-        except OSError as error:
-            raise FileError(f"{path}: {error.strerror}") from None
+        content = content_of(path, MOST)
         self.words = np.frombuffer(content[: len(content) // 4 * 4], "<i4")
 
     def record(self, at: int, kind: str) -> tuple[Array, int]:

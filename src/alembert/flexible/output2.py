@@ -22,22 +22,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from alembert.errors import FileError
+from alembert.flexible.output4 import content_of
 
 Array = np.ndarray
-MOST = 4_000_000_000
-"""bytes of a file"""
 Block = list[list[bytes]]
 """parts, each of some records"""
 
 
 def read_output2(path: Path) -> dict[str, sp.csr_array]:
     """All real matrices of a file, by their names in upper case; of a name that comes twice, the last."""
-    try:
-        if path.stat().st_size > MOST:
-            raise FileError(f"{path}: more than {MOST} bytes")
-        content = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
+    content = content_of(path)
     found: dict[str, sp.csr_array] = {}
     try:
         file = _File(content)

@@ -42,14 +42,19 @@ class _Header:
         return self.rows < 0 or self.rows >= _ONE_WORD
 
 
-def read_output4(path: Path) -> dict[str, sp.csr_array]:
-    """All real matrices of a file, by their names in upper case."""
+def content_of(path: Path, most: int = MOST) -> bytes:
+    """All of a file of at most so many bytes."""
     try:
-        if path.stat().st_size > MOST:
-            raise FileError(f"{path}: more than {MOST} bytes")
-        content = path.read_bytes()
+        if path.stat().st_size > most:
+            raise FileError(f"{path}: more than {most} bytes")
+        return path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from None
+
+
+def read_output4(path: Path) -> dict[str, sp.csr_array]:
+    """All real matrices of a file, by their names in upper case."""
+    content = content_of(path)
     found: dict[str, sp.csr_array] = {}
     try:
         for header, entries in _matrices(
