@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# without its bytecode on disk, every process of the tests would compile all of the package again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-machines lint types units bench docs verify fuzz differential dist clean
 

@@ -3,12 +3,14 @@
 Both solve the same stages, with the same compiled functions, tolerance and guesses. A guess is the straight one, bent by
 waves as large as the states themselves move, with controls and durations drawn over their range. A solve counts where it
 converges within `LIMIT` seconds; times are those of the processor for the solver alone, functions included, without
-compiling.
+compiling: all functions are compiled to their best code before (`al.prepare`), for both.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,9 +25,11 @@ import alembert as al
 from alembert.deploy import compiler
 from alembert.optimal import Phases, Problem, System, duration, effort, examples, running, terminal
 from alembert.optimal import guess as guesses
+from benchmarks.environments import peer_python
 from benchmarks.rows import Row, against
 
 Array = np.ndarray
+DO_MPC = ("do-mpc==5.1.2",)
 STARTS = 10
 LIMIT = 5.0
 """s of one solve"""
@@ -93,16 +97,21 @@ def samples(count: int = 60) -> list[Row]:
     label = "sample of predictive control, N = 40"
     found = [
         Row("sample", label, "cart_pole", float(np.median(seconds)), measure="ours", goal=1e-3),
-        Row(
-            "compiled sample",
-            f"{label}, compiled",
-            "cart_pole",
-            float(np.median(compiled[20:])),
-            measure="ours",
-            goal=1e-3,
-        ),
+        _against_do_mpc(f"{label}, compiled", float(np.median(compiled[20:])), count),
     ]
     return [*found, *_as_c(solver, count)]
+
+
+def _against_do_mpc(label: str, ours: float, count: int) -> Row:
+    """The same samples by do-mpc, in an environment of its own; without a peer where that cannot be made."""
+    python = peer_python("do_mpc", DO_MPC)
+    if python is None:
+        return Row("compiled sample", label, "cart_pole", ours, measure="ours", goal=1e-3)
+    script = str(Path(__file__).parent / "do_mpc_samples.py")
+    run = subprocess.run([str(python), script, str(count)], capture_output=True, text=True, check=True)
+    theirs = json.loads(run.stdout.splitlines()[-1])
+    name = f"do-mpc, {theirs['solved']} of {count} solved"
+    return against("compiled sample", label, "cart_pole", ours, name, theirs["median"], 20.0)
 
 
 def _as_c(solver: al.optimal.CompiledSolver, count: int) -> list[Row]:
@@ -154,8 +163,9 @@ def table(date: str) -> str:
 def study(name: str, starts: int = STARTS) -> tuple[Tally, Tally]:
     """Both solvers on the same starts."""
     kind = KINDS[name]()
-    drawn = list(draws(kind, starts, np.random.default_rng(list(name.encode()))))
-    runs = {solver: [_solve(kind, start, solver) for start in drawn] for solver in ("sweep", "ipopt")}
+    with al.prepare():
+        drawn = list(draws(kind, starts, np.random.default_rng(list(name.encode()))))
+        runs = {solver: [_solve(kind, start, solver) for start in drawn] for solver in ("sweep", "ipopt")}
     costs = [run[1] for each in runs.values() for run in each if run[0]]
     least = min(costs, default=np.nan)
     near = least + (WORSE - 1) * max(abs(least), 1e-6)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import kernel as kernels
 from alembert.engine import loader
-from alembert.engine.kernel import Kernel
+from alembert.engine.kernel import Kernel, layout_of
 from alembert.engine.target import host
 
 
@@ -75,7 +74,7 @@ def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effor
     outputs = [np.empty((count, *result.shape)) for result in kernel.results]
     table: list[int] = []
     for x, argument in zip([*arrays, *outputs], [*kernel.arguments, *kernel.results], strict=True):
-        layout = kernels._layout(x, (count,), argument.shape)
+        layout = layout_of(x, (count,), argument.shape)
         assert layout is not None
         table += layout
     if lanes == 1:

@@ -1,7 +1,7 @@
-"""Write what the pages in docs/api are about into them: signatures and first sentences, for readers without the built site.
+"""Write what the pages in docs/api are about into them: signatures and documentation, for readers without the built site.
 
-`make docs` runs it; `tests/test_api_pages.py` holds the pages to it. The site shows the whole documentation of every
-name instead: `hooks.py` leaves these sections out.
+`make docs` runs it; `tests/test_api_pages.py` holds the pages to it. The site makes its own sections of the same texts, with
+types and links: `hooks.py` leaves these out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ PAGES = Path(__file__).parent / "api"
 BEGIN, END = "<!-- generated: in brief -->", "<!-- end: in brief -->"
 SECTION = re.compile(rf"\n*{re.escape(BEGIN)}.*?{re.escape(END)}\n*", re.DOTALL)
 _DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
-_LONGEST = 110  # characters of a signature
 _ADDRESS = re.compile(r"<(?:function |object )?[^<>]* at 0x[0-9a-f]+>")
 
 
@@ -26,7 +25,7 @@ def page(text: str) -> str:
     names = _DIRECTIVE.findall(bare)
     if not names:
         return text
-    lines = [BEGIN, "", "## In brief", ""]
+    lines = [BEGIN, "", "## Reference", ""]
     for name in names:
         lines += _described(name)
     return "\n".join([bare, "", *lines, END, ""])
@@ -35,7 +34,7 @@ def page(text: str) -> str:
 def _described(name: str) -> list[str]:
     found = _find(name)
     if inspect.ismodule(found):
-        lines = [f"### `{name}`", "", *_sentence(found), ""]
+        lines = [f"### `{name}`", "", _first(found), ""]
         for key, member in _members(found):
             lines += _entry(key, member)
         return [*lines, ""]
@@ -66,18 +65,27 @@ def _members(module: Any) -> list[tuple[str, Any]]:
 
 
 def _entry(name: str, member: Any) -> list[str]:
-    text = " ".join(_sentence(member))
-    lines = [f"- `{name}{_signature(member)}`" + (f": {text}" if text else "")]
+    lines = _item(name + _signature(member), member, "")
     if inspect.isclass(member):
         for key, value in vars(member).items():
             if key.startswith("_"):
                 continue
             inner = getattr(value, "__func__", value)
             if inspect.isfunction(inner):
-                said = " ".join(_sentence(inner))
-                lines.append(f"    - `{key}{_signature(inner)}`" + (f": {said}" if said else ""))
+                lines += _item(key + _signature(inner), inner, "    ")
             elif isinstance(value, property) and value.__doc__:
-                lines.append(f"    - `{key}`: {' '.join(_sentence(value))}")
+                lines += _item(key, value, "    ")
+    return lines
+
+
+def _item(title: str, member: Any, indent: str) -> list[str]:
+    """An entry of a list: the first paragraph behind the name, the others as they stand in the source below it."""
+    first, _, rest = _text(member).partition("\n\n")
+    first = " ".join(first.split()).replace("|", "\\|")
+    lines = [f"{indent}- `{title}`" + (f": {first}" if first else "")]
+    if rest:
+        block = ["```text", *rest.rstrip().splitlines(), "```"]
+        lines += ["", *(f"{indent}    {line}".rstrip() for line in block), ""]
     return lines
 
 
@@ -91,18 +99,17 @@ def _signature(member: Any) -> str:
         p.replace(annotation=inspect.Parameter.empty) for n, p in found.parameters.items() if n != "self"
     ]
     text = str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
-    text = _ADDRESS.sub("...", " ".join(text.split()))
-    return text if len(text) <= _LONGEST else text[: text.rfind(", ", 0, _LONGEST)] + ", ...)"
+    return _ADDRESS.sub("...", " ".join(text.split()))
 
 
-def _sentence(member: Any) -> list[str]:
-    """The first sentence of the documentation."""
+def _text(member: Any) -> str:
+    """The documentation; empty for a dataclass without a text of its own."""
     doc = inspect.getdoc(member) or ""
-    if inspect.isclass(member) and doc.startswith(f"{member.__name__}("):
-        return []  # a dataclass without a text of its own
-    first = " ".join(doc.partition("\n\n")[0].split())
-    found = re.match(r".*?[.:](?= |$)", first)
-    return [(found[0] if found else first).rstrip(":").replace("|", "\\|")] if first else []
+    return "" if inspect.isclass(member) and doc.startswith(f"{member.__name__}(") else doc
+
+
+def _first(member: Any) -> str:
+    return " ".join(_text(member).partition("\n\n")[0].split())
 
 
 def main() -> None:

@@ -21,10 +21,10 @@ import alembert as al
 from alembert.algorithms import kernels
 from alembert.algorithms.table import TABLE
 from alembert.deploy import compiler
-from alembert.engine import codegen, symbols, vectormath
+from alembert.engine import codegen, vectormath
 from alembert.engine.code import Code
 from alembert.engine.kernel import Kernel
-from alembert.engine.target import Target
+from alembert.engine.target import Target, declarations, sincos_symbol
 
 TARGET = Target("aarch64-linux-gnu", "cortex-a72", "", True, 2)
 MODELS = ("two_link", "arm7", "satellite", "humanoid")
@@ -63,7 +63,7 @@ def object_code(text: str) -> bytes:
     """Of a module of LLVM's IR, for arm64."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(text + symbols.declared(text), llvm.create_context())
+    module = llvm.parse_assembly(text + declarations(text), llvm.create_context())
     module.triple = TARGET.triple
     machine = llvm.Target.from_triple(TARGET.triple).create_target_machine(
         cpu=TARGET.cpu, features=TARGET.features, opt=2, reloc="pic", codemodel="small"
@@ -104,7 +104,7 @@ def difference(
     names = [*(f"in{k}" for k in range(len(inputs))), "out"]
     main = MAIN.format(
         declared="\n".join(declared),
-        sincos=symbols.sincos(TARGET),
+        sincos=sincos_symbol(TARGET),
         workspace=(code.workspace + 64) * lanes,
         types="double *, " * len(names),
         names="".join(f"{name}, " for name in names),

@@ -10,7 +10,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from alembert import own_source as _own_source  # noqa: F401  (first: it notes when)
+from alembert import own_source as _own_source
 
 # isort: split
 from alembert import library as library
@@ -98,6 +98,9 @@ _ON_FIRST_USE = {
 """what computes, by where it is: the compiler takes longer to import than models do"""
 
 
+_PACKAGES = {"errors", "joints", "library", "model", "spatial"}
+
+
 def __getattr__(name: str) -> _Any:
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'alembert' has no attribute {name!r}")
@@ -108,4 +111,6 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_FIRST_USE})
+    """What users need: packages that only serve others do not get in the way of completion."""
+    own = {name for name, x in globals().items() if type(x) is not type(_own_source) or name in _PACKAGES}
+    return sorted({*own, *_ON_FIRST_USE})

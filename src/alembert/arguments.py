@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,7 +19,10 @@ MOST_DIMENSIONS = 32
 def unknown(sentence: str, name: Any, known: Iterable[str]) -> str:
     """`sentence 'name'; did you mean 'x'?`, or the names there are."""
     names = list(dict.fromkeys(str(entry) for entry in known))
-    close = difflib.get_close_matches(str(name), names, n=1)
+    folded = {entry.casefold(): entry for entry in names}
+    close = difflib.get_close_matches(str(name), names, n=1) or [
+        folded[entry] for entry in difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    ]
     if close:
         return f"{sentence} {name!r}; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -35,7 +38,7 @@ def numbers(
     except (TypeError, ValueError):
         x = np.asarray(None)
     if x.dtype.kind not in "fiub":
-        raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers")
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers{where_numbers_are(value)}")
     x = x.astype(float, copy=False)
     if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
         expected = f"(..., {width})" if batch else f"({width},)"
@@ -43,6 +46,19 @@ def numbers(
     if x.ndim > MOST_DIMENSIONS:
         raise ArgumentError(f"{function}: {what} has {x.ndim} dimensions, more than {MOST_DIMENSIONS}")
     return x
+
+
+def where_numbers_are(value: Any) -> str:
+    """What to do with a value that holds no numbers itself, for the end of a message; empty where nothing is known."""
+    if isinstance(value, Mapping):
+        return "; model.configuration(...) and model.velocity(...) make them of names"
+    return "; they are its .q and .v" if hasattr(value, "q") and hasattr(value, "v") else ""
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is one finite real number."""
+    x = np.asarray(value) if isinstance(value, int | float | np.number | np.ndarray) else None
+    return x is not None and not x.ndim and x.dtype.kind in "fiu" and math.isfinite(x)
 
 
 def positive(function: str, what: str, value: Any) -> float:

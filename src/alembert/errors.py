@@ -4,9 +4,13 @@ Every error derives from `AlembertError`, so that a caller can tell a mistake in
 from a fault of the program. Messages say what came, what was expected, and what to do.
 """
 
+import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -28,11 +32,33 @@ class ArgumentError(AlembertError, ValueError):
 
 
 class UnsupportedError(AlembertError, NotImplementedError):
-    """A combination that no algorithm covers; the message names both parts. What there is not: docs/limits.md."""
+    """A combination that no algorithm covers, or a package that is not installed; the message names it.
+
+    The page on limits says what is not covered, and what to do instead. Tracebacks and the command line name it below
+    the message, as a note.
+    """
+
+    page: ClassVar[str] = "docs/limits.md"
+    """where to read on"""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        if "install" not in message:
+            self.add_note(f"What is not covered, and what to do instead: {self.page}")
 
 
 class NumericalError(AlembertError, ArithmeticError):
     """A computation that failed; the message says where and why."""
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system refuses while `path` is written becomes a `FileError` that names it."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error  # HDF5's own texts are long
+        raise FileError(f"{os.fspath(path)}: cannot be written: {reason}") from None
 
 
 class AlembertWarning(UserWarning):

@@ -156,11 +156,11 @@ def scalar(value: Any, what: str) -> Scalar:
 def scalars(values: Any, count: int, what: str) -> tuple[Scalar, ...]:
     """`count` numbers."""
     try:
-        entries = list(values)
+        entries = [values] if isinstance(values, str) else list(values)
     except TypeError:
-        entries = [values] if count == 1 else []
-        if not entries:
-            raise ModelError(f"{what} is {values!r}, expected {count} numbers") from None
+        entries = [values]
+    if count != 1 and len(entries) == 1 and entries[0] is values:
+        raise ModelError(f"{what} is {values!r}, expected {count} numbers")
     if len(entries) != count:
         raise ModelError(f"{what} has {len(entries)} entries, expected {count}")
     return tuple(scalar(entry, f"{what}[{k}]") for k, entry in enumerate(entries))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.engine import interpreter, loader
+from alembert.engine import loader
 
 
 @pytest.fixture
@@ -16,12 +16,12 @@ def compiled(monkeypatch, tmp_path):
     original = loader.compile_ir
 
     def counted(text, target, **options):
-        if "alembert_kernel_batch" in text or "alembert_stage" in text:
+        if "@alembert_kernel(" in text or "alembert_stage" in text:
             found.append(len(text))
         return original(text, target, **options)
 
     monkeypatch.setattr(loader, "compile_ir", counted)
-    monkeypatch.setattr(interpreter, "RUNS", 10**12)
+    monkeypatch.setattr(loader, "RUNS", 10**12)
     monkeypatch.setattr(loader, "PER_CHARACTER", 10**12)
     monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path))
     return found

@@ -6,6 +6,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,7 +186,9 @@ def test_typos_and_bad_values(arguments, message, folder):
 def test_exit_codes(folder, monkeypatch):
     held = ["linearize", "two_link", "--position", "shoulder=0.5", "--free", "q:elbow"]
     assert "trim: no equilibrium found" in run(*held, code=1).stderr
-    assert run("convert", "pitcher", "x.urdf", code=3)
+    text = run("convert", "pitcher", "x.urdf", code=3).stderr
+    assert "What is not covered, and what to do instead: docs/limits.md" in text
+    assert (Path(__file__).parents[2] / al.UnsupportedError.page).exists()
 
     def fault(*_, **__):
         raise ZeroDivisionError("division by zero")
@@ -205,7 +208,9 @@ def test_exit_codes(folder, monkeypatch):
         raise ModuleNotFoundError("No module named 'xarray'", name="xarray")
 
     monkeypatch.setattr("alembert.cli.files.load_model", missing)
-    assert 'pip install "alembert[data]"' in run("info", "acrobot", code=3).stderr
+    text = run("info", "acrobot", code=3).stderr
+    assert 'pip install "alembert[data]"' in text
+    assert "docs/limits.md" not in text
 
     def forbidden(*_, **__):
         raise PermissionError(13, "Permission denied", "secret.toml")
@@ -230,7 +235,7 @@ def test_models_of_the_library():
 def test_a_folder_does_not_hide_the_library(folder):
     """`alembert new pendulum` leaves one of that name."""
     run("new", "pendulum")
-    assert run("info", "pendulum").stdout.startswith("pendulum: 1 bodies")
+    assert run("info", "pendulum").stdout.startswith("pendulum: 1 body")
 
 
 def command(*arguments, **environment):

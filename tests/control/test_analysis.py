@@ -10,8 +10,10 @@ from control_helpers import random_system
 
 from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, second_order_lyapunov, static, tf
 from alembert.control.gramian import lyapunov
+from alembert.control.modal_form import modal_form
 from alembert.control.norms import peak_gain
 from alembert.control.responses import ResponseEvaluator
+from alembert.control.sampling import bilinear
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import mass_chain, power_system, three_modes
 
@@ -141,6 +143,125 @@ def test_unstable_systems_have_no_finite_norm():
         G.gramians()
 
 
+def _structure(rng, modes, *, damping=(1e-4, 1e-1), inputs=2, outputs=2, direct=0.0):
+    """Modes of random frequencies and damping ratios, in coordinates that mix them all."""
+    w, d = np.sort(rng.uniform(0.1, 30, modes)), 10 ** rng.uniform(*np.log10(damping), modes)
+    A = np.block([[np.zeros((modes, modes)), np.eye(modes)], [-np.diag(w**2), -np.diag(2 * d * w)]])
+    T = np.linalg.qr(rng.normal(size=A.shape))[0]
+    B, C = rng.normal(size=(2 * modes, inputs)), rng.normal(size=(outputs, 2 * modes))
+    return StateSpace(A, B, C, direct * rng.normal(size=(outputs, inputs))).transformed(T)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_intervals_find_the_peak_that_eigenvalues_find(seed):
+    rng = np.random.default_rng(seed)
+    G = [
+        lambda: _structure(rng, 25),
+        lambda: _structure(rng, 20, damping=(1e-7, 1e-5), inputs=1, outputs=3),
+        lambda: _structure(rng, 20, direct=30.0),
+        lambda: random_system(rng, 40, 2, 3),
+        lambda: random_system(rng, 40, 3, 2, direct=True),
+        lambda: random_system(rng, 36, 2, 2, direct=True, dt=0.2),
+        lambda: _structure(rng, 20, damping=(0.3, 3.0)),  # some overdamped
+        lambda: _structure(rng, 16) * static(np.diag([1.0, 0.0])),  # not all reached
+    ][seed]()
+    found, expected = G.hinf_norm(), linf_by_eigenvalues(G)
+    assert found.gain == pytest.approx(expected.gain, rel=1e-8)
+    assert found.gain <= found.upper <= found.gain * (1 + 1.1e-6)
+    assert expected.gain <= found.upper
+
+
+def linf_by_eigenvalues(G):
+    twin = bilinear(G) if G.is_discrete else G
+    return peak_gain(*twin.balanced_scales().matrices)
+
+
+def test_intervals_see_a_peak_between_all_poles():
+    """Two strong, well damped modes hide a weak one whose peak lies between them; many others lie beside."""
+    others = _structure(np.random.default_rng(3), 20, damping=(0.2, 0.3), inputs=1, outputs=1)
+    hidden = tf([1], [1, 2e-6, 25.0]) * 2e-4
+    G = others / others.hinf_norm().gain + hidden
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(20.0, rel=0.1)  # 2e-4 / (2e-6 * 5), and up to 1 of the others
+    assert found.gain == pytest.approx(linf_by_eigenvalues(G).gain, rel=1e-8)
+    notch = tf([1, 1e-4, 1], [1, 1e-4 * 1.001, 1])  # a pole and a zero that nearly cancel
+    G = notch * others
+    assert G.hinf_norm().gain == pytest.approx(linf_by_eigenvalues(G).gain, rel=1e-8)
+
+
+def test_intervals_where_the_direct_part_sets_the_level():
+    small = _structure(np.random.default_rng(5), 20, damping=(0.1, 0.3), inputs=1, outputs=1)
+    small = small * (1e-3 / small.hinf_norm().gain)
+    G = static(1.0) + small * tf(
+        [-1, 0], [1, 1]
+    )  # the level at infinity, and a little more or less elsewhere
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(linf_by_eigenvalues(G).gain, rel=1e-8)
+    G = static(1.0) + static(-1e-3) * many_lags(20)
+    found = G.hinf_norm()  # below one everywhere but at infinity
+    assert (found.gain, found.frequency) == (pytest.approx(1.0, rel=1e-12), np.inf)
+
+
+def many_lags(count):
+    """A sum of lags, which is positive real."""
+    return StateSpace(
+        -np.diag(np.geomspace(1e-2, 1e3, 2 * count)), np.ones((2 * count, 1)), np.ones((1, 2 * count))
+    )
+
+
+def test_systems_without_modes_take_the_way_of_eigenvalues():
+    """A chain of 40 equal lags has one pole; the gain of (a / (s + 1))^40 is largest at zero frequency."""
+    n = 40
+    A = -np.eye(n) + np.diag(np.full(n - 1, 1.1), -1)
+    G = StateSpace(A, np.eye(n)[:, :1], np.eye(n)[-1:])
+    assert modal_form(A) is None
+    assert G.hinf_norm().gain == pytest.approx(1.1 ** (n - 1), rel=1e-9)
+    nonnormal = StateSpace(
+        np.triu(np.full((n, n), 0.4), 1) - np.diag(np.linspace(1, 2, n)), np.ones((n, 1)), np.ones((1, n))
+    )
+    w = np.linspace(0, 20, 20001)
+    grid = nonnormal.frequency_response(w).singular_values.max()
+    assert nonnormal.hinf_norm().gain >= grid * (1 - 1e-9)
+
+
+def test_poles_at_the_axis_and_beyond():
+    G = _structure(np.random.default_rng(6), 20)
+    free = G[0, 0] + tf([1], [1, 0, 4])
+    assert free.hinf_norm().gain == np.inf
+    assert linf_norm(free).gain == np.inf
+    for damping in (
+        1e-6,
+        1e-9,
+        1e-11,
+    ):  # nearly free: 1 / (damping w) is the peak, or more digits are lost than given
+        near = G[0, 0] + tf([1], [1, damping, 4])
+        assert near.hinf_norm().gain == pytest.approx(1 / (2 * damping), rel=max(1e-4, 3e-16 / damping))
+    A = G.A + 0.2 * np.eye(G.order)  # some modes grow
+    unstable = StateSpace(A, G.B, G.C)
+    assert unstable.hinf_norm().gain == np.inf
+    assert linf_norm(unstable).gain == pytest.approx(linf_by_eigenvalues(unstable).gain, rel=1e-8)
+
+
+def test_modes_of_mechanical_systems_of_half_their_size():
+    S = mass_chain()
+    for damping in (
+        S.D,
+        100 * S.D,
+        S.D + np.diag(np.linspace(0, 0.1, 10)),
+    ):  # light, some overdamped, coupled
+        A = SecondOrder(S.M, damping, S.K, S.F, S.C_q).to_statespace().A
+        form = modal_form(A)
+        np.testing.assert_allclose(
+            form.V @ np.diag(form.poles) @ form.inverse, A, atol=1e-9 * np.abs(A).max()
+        )
+        np.testing.assert_allclose(form.inverse @ form.V, np.eye(len(A)), atol=1e-9)
+        expected = np.sort_complex(np.linalg.eigvals(A))
+        np.testing.assert_allclose(np.sort_complex(form.poles), expected, atol=1e-9 * np.abs(A).max())
+    assert modal_form(np.array([[0.0, 1.0], [0.0, 0.0]])) is None
+    assert modal_form(np.array([[0.0, 1.0], [-1.0, -2.0]])) is None  # critically damped
+    assert modal_form(np.zeros((0, 0))) is None
+
+
 def test_peak_of_complex_systems_is_two_sided():
     A = np.array([[-0.1 - 3j]])
     found = peak_gain(A, np.eye(1), np.eye(1), np.zeros((1, 1)))
@@ -169,7 +290,7 @@ def test_modal_and_schur_evaluation_agree():
         jordan = StateSpace(np.diag(-np.ones(n)) + np.eye(n, k=1), G.B, G.C, G.D)  # no eigenvectors
         for H, modal in ((G, True), (jordan, n == 1)):
             evaluate = ResponseEvaluator(*H.matrices)
-            assert evaluate.modal == modal
+            assert (evaluate.modes is not None) == modal
             s = 1j * np.array([0.0, 0.3, 2.0])
             np.testing.assert_allclose(evaluate(s), [H.at(x) for x in s], rtol=1e-9, atol=1e-9)
     with pytest.raises(NumericalError, match="the frequency 1 rad/s is a pole"):

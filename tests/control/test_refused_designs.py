@@ -1,8 +1,11 @@
 """What designs say of plants, weights, rates and units that they cannot take."""
 
+import inspect
+
 import numpy as np
 import pytest
 
+import alembert as al
 from alembert import control as c
 from alembert.control import StateSpace, static, tf
 from alembert.errors import ArgumentError, NumericalError
@@ -32,6 +35,7 @@ UNSEEN = rf"do not see the pole \S+3j \(states v:boom, q:boom: {BOOM}"
 SAMPLED_UNREACHED = rf"do not reach the pole 0.955336\+0.29552j \(states q:boom, v:boom: {BOOM}"
 SAMPLED_UNSEEN = rf"do not see the pole 0.955336\+0.29552j \(states v:boom, q:boom: {BOOM}"
 BOTH, SAMPLED_BOTH = f"{UNREACHED}.*{UNSEEN}", f"{SAMPLED_UNREACHED}.*{SAMPLED_UNSEEN}"
+OTHER = pytest.importorskip("scipy.signal").lti([1], [1, 1])
 LAST = {"controls": 1, "measurements": 1}
 
 
@@ -93,7 +97,7 @@ ANGLE_TO_TORQUE = StateSpace([[-1.0]], [[1.0]], [[1.0]], input_units="rad", outp
         (lambda: c.append(EVERY_1, EVERY_2), r"append: the systems have different rates \(dt = 0.1 s, dt = 0.2 s\)"),
         (lambda: c.lft(PLANT, EVERY_1), "lft: the systems have different rates"),
         (lambda: c.connect(EVERY_1, LAG, inputs=["u0"], outputs=["y0"]), "connect: the systems have different rates"),
-        (lambda: c.connect([LAG], inputs=["u0"], outputs=["y0"]), "connect: list is no system"),
+        (lambda: c.connect([LAG], inputs=["u0"], outputs=["y0"]), "expected a StateSpace; give systems one by one"),
         (lambda: c.append(), "append: no system was given"),
         (lambda: c.augment(EVERY_1, EVERY_2), "augment: the systems have different rates"),
         (lambda: c.ncfsyn(EVERY_1, LAG), "ncfsyn: the systems have different rates"),
@@ -133,3 +137,68 @@ ANGLE_TO_TORQUE = StateSpace([[-1.0]], [[1.0]], [[1.0]], input_units="rad", outp
 def test_rates_units_and_weights_that_do_not_fit(make, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         make()
+
+
+def _functions_of_systems():
+    for name in dir(c):
+        f = getattr(c, name)
+        if inspect.isfunction(f):
+            first = next(iter(inspect.signature(f).parameters.values()), None)
+            if name != "tune" and first is not None and str(first.annotation).startswith("StateSpace"):
+                yield name
+
+
+@pytest.mark.parametrize("name", list(_functions_of_systems()))
+@pytest.mark.parametrize("given", ["a plant", {"A": 1}, OTHER])
+def test_what_is_no_system_is_refused(name, given):
+    """A system of another package, a name, a dictionary: a sentence, whatever else is missing."""
+    with pytest.raises(ArgumentError, match=f"^{name}: .* is of type .*, expected a StateSpace; "):
+        getattr(c, name)(given, **({"inputs": [], "outputs": []} if name == "connect" else {}))
+
+
+def test_systems_are_taken_for_what_they_are():
+    """Matrices are no plant, but gains where systems are joined; linear models of mechanisms are systems."""
+    with pytest.raises(
+        ArgumentError, match=r"^lqr: plant is of type ndarray, expected a StateSpace; StateSpace\(A, B"
+    ):
+        c.lqr(np.eye(2), np.eye(2), np.eye(2), 1.0)  # lqr(A, B, Q, R)
+    G = tf([1], [1, 1])
+    np.testing.assert_allclose(c.feedback(1, G).poles(), [-2])
+    np.testing.assert_allclose(c.series(2.0, G, [[3.0]]).dc_gain(), [[6.0]])
+    linear = al.linearize(al.library.acrobot(), [0.3, 0.2])
+    joined = c.connect(linear, inputs=linear.input_names, outputs=linear.to_statespace().output_names)
+    np.testing.assert_allclose(joined.A, linear.to_statespace().A)
+    np.testing.assert_allclose(c.lqr(linear, 1.0).K, c.lqr(linear.to_statespace(), 1.0).K)
+    np.testing.assert_allclose((G**3).dc_gain(), [[1.0]])
+    np.testing.assert_allclose((2 / tf([1, 2], [1, 1])).dc_gain(), [[1.0]])
+    assert (G**0).order == 0
+    assert (tf([1, 2], [1, 1]) ** -1).poles() == pytest.approx([-2])
+    with pytest.raises(ArgumentError, match="tune: plants is of type ndarray, expected a StateSpace"):
+        c.tune(np.eye(2), 1, controls=1, measurements=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: tf([], [1, 1]), r"tf: a polynomial has shape \(0,\)"),
+        (lambda: StateSpace(0.5, 1, 1, dt=True), "dt is True, expected seconds from sample to sample"),
+        (lambda: c.lqr(static(2.0), 1.0), "lqr: the plant has no states"),
+        (lambda: c.care(A, np.eye(4), A + np.eye(4), np.eye(4)), "care: Q differs from its transpose by 10"),
+        (lambda: c.place(tf([1], [1, 0, 0]), [-1, -1]), "the pole -1.* is asked for 2 times, expected at most 1"),
+        (lambda: c.hinfsyn(tf([1], [1, 1]), **LAST), "0 inputs w and 0 outputs z are left, expected one of each"),
+        (lambda: c.margins(static(np.eye(2))), "`multiloop_disk_margin` take loops with several"),
+        (lambda: c.summing("e", "r - y"), r"expected a list of names such as \['r', '-y'\]"),
+        (lambda: StateSpace(-1, np.zeros((1, 0)), 1).plot("sigma"), "expected an input and an output"),
+        (lambda: tf([1], [1, 1]) / 0, "divided by zero"),
+        (lambda: tf([[[1], [1]]], [1, 1]) ** 2, "expected a square system and a whole number"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_first_hour(make, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        make()
+
+
+def test_margins_of_a_gain():
+    found = c.margins(static(2.0))
+    assert (found.gain, found.phase_deg, found.stable) == (np.inf, np.inf, True)
+    assert found.distance == pytest.approx(3.0)

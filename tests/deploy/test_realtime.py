@@ -88,6 +88,55 @@ def test_hardware_in_another_process_is_heard():
     assert abs(report.q[0] - 0.3) > 1e-3
 
 
+SHARED = """
+import sys, time
+import numpy as np
+from alembert import library
+from alembert.deploy import SharedLink
+model = library.two_link()
+there = SharedLink(model, 2, sys.argv[1], create=False)
+there.command(np.full(2, np.nan))
+print("ready", flush=True)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    t, q, v = there.state()
+    if t >= 0.4:
+        break
+    if t > 0:
+        there.command(30 * (np.array([0.5, -0.2]) - q) - 9 * v)
+    time.sleep(1e-3)
+there.close()
+"""
+
+
+def test_shared_memory_with_another_process():
+    """The same law through shared memory; when the other process ends, the block stays for the next one."""
+    model = library.two_link().replace(gravity=(0.0, 0.0, 0.0))
+    link = rt.SharedLink(model, 2)
+    other = subprocess.Popen(
+        [sys.executable, "-c", SHARED, link.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout.readline().strip() == "ready"
+        report = rt.realtime(model, duration=0.5, rate=500, link=link, q0=[0.3, 0.0])
+        assert other.communicate(timeout=30)[1] == ""
+        assert other.returncode == 0
+        again = rt.SharedLink(model, 2, link.name, create=False)
+        np.testing.assert_array_equal(again.state()[1], report.q)
+        again.close()
+        assert link.refused > 0  # what was not a number did not act
+        assert abs(report.q[0] - 0.3) > 1e-3
+        with pytest.raises(ArgumentError, match=r"has \d+ bytes, expected \d+ for the \d+ coordinates"):
+            rt.SharedLink(library.chain(600), 600, link.name, create=False)
+        with pytest.raises(ArgumentError, match="is there already"):
+            rt.SharedLink(model, 2, link.name)
+    finally:
+        other.kill()
+        link.close()
+    with pytest.raises(ArgumentError, match="does not exist: the loop makes it"):
+        rt.SharedLink(model, 2, link.name, create=False)
+
+
 def test_shared_memory_carries_commands_and_states():
     model = library.pendulum()
     link = rt.SharedLink(model, 1)

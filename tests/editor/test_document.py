@@ -309,3 +309,23 @@ def test_parameters_of_gravity_are_renamed_with_the_rest():
     space = {}
     exec(python_source(document.model, document.data), space)
     assert space["model"] == document.model
+
+
+def test_texts_and_names_without_end(tmp_path):
+    """The page sends what it likes: no bare error."""
+    deep = f'format = "alembert-model"\nversion = 1\nx = {"[" * 3000}{"]" * 3000}\n'
+    with pytest.raises(FileError, match="nested more than 24 deep"):
+        ModelDocument(None, deep)
+    document = ModelDocument.open(tmp_path / "a.toml")
+    with pytest.raises(FileError, match="nested more than 24 deep"):
+        document.write(deep)
+    long = f"{'n' * 400}.toml"
+    with pytest.raises(FileError, match="cannot be written: File name too long"):
+        document.save(long)
+    with pytest.raises(FileError, match="cannot be written: File name too long"):
+        ModelDocument.open(tmp_path / long)
+    name = document.add("bodies")
+    with pytest.raises(ArgumentError, match="nested without end"):
+        document.change([{"put": ["bodies", name, "inertia"], "toml": "[" * 3000 + "]" * 3000}])
+    document.rename("bodies", name, "b" * 400)
+    assert not document.problems

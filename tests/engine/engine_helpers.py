@@ -1,14 +1,15 @@
 """Functions to compile, and ways to run them at a chosen lane width."""
 
 import ctypes
+import functools
 import math
 
 import casadi as ca
 import numpy as np
 
-from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, instructions, loader
-from alembert.engine.kernel import NO_MEMORY
-from alembert.engine.target import host
+from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, fastcall, instructions, loader
+from alembert.engine.kernel import BATCH, NO_MEMORY, STATES
+from alembert.engine.target import entry_symbol, host
 
 
 def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **options) -> Kernel:
@@ -45,12 +46,17 @@ class Lanes:
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
         self.work, self.workspace = code.work, code.workspace
         text = codegen.prelude(code) + code.text
-        text += driver.batch_function("f", inputs, self.outputs, code, lanes)
-        self.library = loader.Library(
-            loader.compile_ir(text, host()), ["f_batch"], code.constants, code.lists
-        )
-        signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        self.batch = signature(self.library.addresses["f_batch"])
+        count = len(inputs) + len(self.outputs)
+        if lanes == 1:
+            entry, text = "f_one", text + fastcall.one_state("f", count, code.workspace)
+        else:
+            entry, text = "f_batch", text + driver.batch_function("f", inputs, self.outputs, code, lanes)
+        self.library = loader.Library(loader.compile_ir(text, host()), [entry], code.constants, code.lists)
+        address = self.library.addresses[entry]
+        self.batch = BATCH(address)
+        if lanes == 1:
+            states = STATES(loader.shared_function(entry_symbol("states", host())))
+            self.batch = functools.partial(states, address, count)
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         arrays = [np.ascontiguousarray(x) for x in arrays]

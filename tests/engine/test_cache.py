@@ -11,7 +11,6 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from alembert import own_source
 from alembert.engine import Argument, FunctionSource, Kernel, cache
 from alembert.engine.target import host
 from alembert.errors import AlembertWarning
@@ -131,13 +130,6 @@ def test_what_killed_processes_left_is_removed(cache_directory):
     assert young.exists()  # somebody may be writing it
     cache.clear()
     assert list(cache_directory.iterdir()) == []
-
-
-def test_a_process_older_than_the_source_keeps_nothing(cache_directory, monkeypatch):
-    """It may run parts of both versions: what it compiles belongs to neither."""
-    monkeypatch.setattr(own_source, "unchanged", lambda: False)
-    assert use() == use() == 1
-    assert cache.entries() == []
 
 
 @posix

@@ -9,6 +9,8 @@ import pytest
 from engine_helpers import kernel_of, pendulum_like, same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel, fastcall
+from alembert.engine.kernel import BODY
+from alembert.engine.target import host
 from alembert.errors import ArgumentError
 
 pytestmark = pytest.mark.skipif(not fastcall.supported(), reason="the general path is used on this platform")
@@ -186,3 +188,34 @@ def test_general_path_alone_gives_the_same(monkeypatch, kernel, state):
     out = np.zeros(N), np.zeros(1)
     general.fast()(*state, *out)
     assert same_bits(out[0], kernel(*state)[0])
+
+
+def test_entry_points_are_not_compiled_with_a_kernel(kernel):
+    """All kernels share them: what a kernel has of its own is a table of words."""
+    text = kernel._module(1, host()).text
+    assert f"@{BODY}_one(" in text
+    assert "vectorcall" not in text
+    others = [kernel_of(pendulum_like(n)).function() for n in (2, 3)]
+    assert all(type(f.__self__).__name__ == "_Table" for f in (*others, kernel.function()))
+
+
+def test_matrices_scalars_and_many_arguments():
+    """Shapes of any rank, results that become numbers, and more arguments than the entry points take."""
+    x, A = ca.SX.sym("x", 3), ca.SX.sym("A", 3, 2)
+    build = ca.Function("f", [x, A], [ca.dot(x, x), A, x])
+    arguments = [Argument("x", (3,)), Argument("A", (3, 2))]
+    results = [Argument("e", ()), Argument("B", (3, 2)), Argument("y", (3,))]
+    f = Kernel("f", arguments, results, key="shapes", build=lambda: FunctionSource(build)).function()
+    given = np.arange(3.0), np.arange(6.0).reshape(3, 2)
+    e, B, y = f(*given)
+    assert isinstance(e, float)
+    assert e == 5.0
+    np.testing.assert_array_equal(B, given[1])
+    np.testing.assert_array_equal(y, given[0])
+    with pytest.raises(ArgumentError, match=r"A has shape \(2, 3\), expected \(..., 3, 2\)"):
+        f(given[0], given[1].reshape(2, 3))
+    many = [ca.SX.sym("x", 1) for _ in range(fastcall.MOST)]
+    total = ca.Function("g", many, [sum(many[1:], many[0])])
+    names = [Argument(f"x{k}", (1,)) for k in range(len(many))]
+    g = Kernel("g", names, [Argument("y", (1,))], key="many", build=lambda: FunctionSource(total))
+    assert g.function()(*np.ones((len(many), 1))) == len(many)

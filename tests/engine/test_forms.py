@@ -4,7 +4,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from alembert.engine import Argument, FunctionSource, Kernel, forms, instructions
+from alembert.engine import Argument, FunctionSource, Kernel, codegen, instructions, interpreter
+from alembert.engine.target import host
+from alembert.lowering.plan import Columns, Plan
 
 SIZE = 300
 
@@ -27,8 +29,8 @@ def kernel(numbers, key):
 
 @pytest.fixture
 def known(monkeypatch):
-    monkeypatch.setattr(forms, "KNOWN", {})
-    return forms.KNOWN
+    monkeypatch.setattr(interpreter, "KNOWN_FORMS", {})
+    return interpreter.KNOWN_FORMS
 
 
 def test_other_numbers_take_the_same_list(known, monkeypatch):
@@ -55,18 +57,38 @@ def test_other_numbers_take_the_same_list(known, monkeypatch):
 def test_numbers_that_change_the_form(known):
     """Equal numbers that are no longer equal, and ones: each needs a list of its own."""
     found = {
-        forms.form_of(function(x)).key for x in [(0.25, 0.5), (0.25, 0.125), (0.25, 1.0), (0.75, 0.0625)]
+        interpreter.form_of(function(x)).key
+        for x in [(0.25, 0.5), (0.25, 0.125), (0.25, 1.0), (0.75, 0.0625)]
     }
     assert len(found) == 3  # the second and the last one are alike; 0.5 is there already
 
 
 def test_short_functions_are_not_looked_for():
     x = ca.SX.sym("x", 2)
-    assert forms.form_of(ca.Function("f", [x], [2.5 * x])) is None
+    assert interpreter.form_of(ca.Function("f", [x], [2.5 * x])) is None
 
 
 def test_as_many_lists_as_there_is_room_for(known, monkeypatch):
-    monkeypatch.setattr(forms, "MOST", 1)
+    monkeypatch.setattr(interpreter, "MOST_FORMS", 1)
     for k, numbers in enumerate([(0.25, 0.125), (0.25,)]):
         kernel(numbers, f"tests: room {k}")[0](np.zeros(4))
         assert len(known) == 1
+
+
+def test_a_solver_for_columns_is_listed_once_for_all_numbers(monkeypatch):
+    """Functions on the columns of matrices in a plan are known by their form too."""
+
+    def plan(scale):
+        A, b = ca.SX.sym("A", 36), ca.SX.sym("b", 6)
+        M = ca.reshape(A, 6, 6) + scale * ca.SX.eye(6)
+        solve = ca.Function("solve", [A, b], [scale * ca.solve(M, b)])
+        return Plan({"A": 36, "B": 24}, {"X": 24}, {}, [Columns(solve, "A", ["B"], ["X"], 4)])
+
+    target = host().interpreting()
+    first = plan(3.5).emit("f", 1, target)
+    monkeypatch.setattr(interpreter, "Listing", None)  # nothing is listed again
+    monkeypatch.setattr(codegen, "Listing", None)
+    again, other = plan(3.5).emit("f", 1, target), plan(4.25).emit("f", 1, target)
+    assert again.text == first.text == other.text
+    (name,) = first.lists
+    assert again.lists[name] == first.lists[name] != other.lists[name]

@@ -6,7 +6,7 @@ import pytest
 from engine_helpers import Lanes, kernel_of, same_bits
 from test_codegen import BINARY, UNARY
 
-from alembert.engine import Argument, FunctionSource, Kernel, cache, interpreter, kernel, loader, prepare
+from alembert.engine import Argument, FunctionSource, Kernel, cache, kernel, loader, prepare
 from alembert.engine.target import host
 from alembert.lowering.plan import Call, Columns, Plan, recorded
 from alembert.lowering.stage_loop import StageLoop
@@ -22,7 +22,7 @@ def compiled(monkeypatch):
     original = loader.compile_ir
 
     def counted(text, target, **options):
-        if "alembert_kernel_batch" in text or "alembert_stage" in text:
+        if "@alembert_kernel(" in text or "alembert_stage" in text:
             found.append(len(text))
         return original(text, target, **options)
 
@@ -62,7 +62,7 @@ def test_values_share_room():
 
 
 def test_long_code_is_compiled_after_many_runs(compiled, monkeypatch):
-    monkeypatch.setattr(interpreter, "RUNS", 20)
+    monkeypatch.setattr(loader, "RUNS", 20)
     f = kernel_of(long())
     x = np.array([0.3, -0.2, 0.7])
     first = f(x)
@@ -80,7 +80,7 @@ def test_long_code_is_compiled_after_many_runs(compiled, monkeypatch):
 
 
 def test_runs_are_counted_in_vectors(compiled, monkeypatch):
-    monkeypatch.setattr(interpreter, "RUNS", 20)
+    monkeypatch.setattr(loader, "RUNS", 20)
     f = kernel_of(long())
     lanes = host().lanes
     X = np.random.default_rng(0).normal(size=(16 * lanes, 3))  # 16 vectors
@@ -112,7 +112,7 @@ def test_who_wants_compiled_code_gets_it(compiled, monkeypatch, way):
         with prepare():
             f(np.ones(3))
     elif way == "foresee":
-        f.foresee(10 * interpreter.RUNS)
+        f.foresee(10 * loader.RUNS)
     else:
         getattr(f, way)(*([1] if way == "prepare" else []))
     assert not f.interpreted
@@ -145,8 +145,8 @@ def test_functions_that_differ_in_numbers_share_the_code_around_their_lists(cach
 
 
 def test_what_another_process_has_left_is_compiled_sooner(cache_directory, compiled, monkeypatch):
-    monkeypatch.setattr(interpreter, "RUNS", 10_000)
-    monkeypatch.setattr(interpreter, "AGAIN", 0.0005)
+    monkeypatch.setattr(loader, "RUNS", 10_000)
+    monkeypatch.setattr(loader, "AGAIN", 0.0005)
     expected = kernel_of(long(), key="left")(np.ones(3))
     f = kernel_of(long(), key="left")
     for _ in range(4):
@@ -168,7 +168,7 @@ def test_what_another_process_has_left_is_compiled_sooner(cache_directory, compi
 
 
 def test_bound_kernels_change_over(compiled, monkeypatch):
-    monkeypatch.setattr(interpreter, "RUNS", 3)
+    monkeypatch.setattr(loader, "RUNS", 3)
     f = kernel_of(long(), bound=True)
     X = np.random.default_rng(0).normal(size=(2, 3))
     Y, total = np.empty((2, *f.results[0].shape)), np.empty((2, 1))
@@ -229,7 +229,7 @@ def test_plans_interpret_what_they_call():
 
 
 def test_loops_over_stages_change_over(compiled, monkeypatch):
-    monkeypatch.setattr(interpreter, "RUNS", 30)
+    monkeypatch.setattr(loader, "RUNS", 30)
     f = long()
     x, before = ca.SX.sym("x", 3), ca.SX.sym("before", 1)
     loop = StageLoop(ca.Function("step", [x, before], [f(x)[1] + before]), [0, 0, 1], backward=False)

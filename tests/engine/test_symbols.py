@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from engine_helpers import Lanes, evaluated, same_bits
 
-from alembert.engine import cache, loader, symbols
-from alembert.engine.target import host
+from alembert.engine import cache, loader, target
+from alembert.engine.target import host, sincos_symbol
 
 KEPT = []  # machine code that a kernel may still call
 
@@ -21,7 +21,8 @@ def nothing_shared(monkeypatch):
     """As in a new process."""
     KEPT.append(loader._SHARED)
     monkeypatch.setattr(loader, "_SHARED", {})
-    monkeypatch.setattr(symbols, "TARGETS", {})
+    monkeypatch.setattr(loader, "TARGETS", {})
+    monkeypatch.setattr(target, "TARGETS", loader.TARGETS)
     yield
     KEPT.append(loader._SHARED)
 
@@ -62,8 +63,8 @@ def test_compiled_once(nothing_shared):
 def test_another_processor_has_its_own(nothing_shared):
     target = host()
     plain = dataclasses.replace(target, fused=not target.fused)
-    assert symbols.sincos(plain) != symbols.sincos(target)
-    addresses = [loader.shared_function(symbols.sincos(x)) for x in (plain, target)]
+    assert sincos_symbol(plain) != sincos_symbol(target)
+    addresses = [loader.shared_function(sincos_symbol(x)) for x in (plain, target)]
     assert addresses[0] != addresses[1]
 
 

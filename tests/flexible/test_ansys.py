@@ -9,6 +9,8 @@ import struct
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 from structures import straight
 
 import alembert as al
@@ -88,6 +90,26 @@ def test_a_beam_is_read_back(files):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)  # the same numbers, through another eigenproblem
 
 
+def test_a_superelement_in_matrix_market_form(tmp_path):
+    """What the message on .sub files says: matrices as text, unknowns and places by hand, and a body of them."""
+    fe = straight(8)
+    reduced = fl.guyan(fe, np.concatenate([fe.unknowns(k) for k in (0, 4, 8)]))
+    for name in "MK":
+        scipy.io.mmwrite(tmp_path / f"{name}.mtx", sp.coo_array(getattr(reduced, name)), precision=17)
+    M, K = (scipy.io.mmread(tmp_path / f"{name}.mtx") for name in "MK")
+    found = fl.FiniteElements.of_matrices(M, K, reduced.positions, reduced.dofs, names=reduced.names)
+    body = fl.structure_body(
+        found,
+        fl.craig_bampton(found, 0, {"tip": 8}, 5),
+        attachment=0,
+        nodes={"tip": 8},
+        stiffening="inconsistent",
+    )
+    np.testing.assert_allclose(
+        body.frequencies()[:4], fl.frequencies(fe, fl.normal_modes(fe, 4, held=0)), rtol=0.01
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -95,7 +117,8 @@ def test_a_beam_is_read_back(files):
         ({"lumped": 1}, "lumped masses are not read"),
         ({"unsymmetric": 1}, "unsymmetric matrices are not read"),
         ({"solver": 4}, r"no .full file of sparse matrices \(EQSLV,SPARSE\)"),
-        ({"solver": 8}, "a .sub file of a superelement is not read"),
+        ({"solver": 8}, r"a .sub file of a superelement is not read.*\*EXPORT,K,MMF.*of_matrices"),
+        ({"solver": 9}, "a .sub file of a superelement is not read"),
         ({"labels": (1, 2, 3, 4, 5, 20)}, r"unknowns \[1, 2, 3, 4, 5, 20\]; UX to ROTZ"),
         ({"flags": 0x80000000 | 1 << 29}, r"word 103 is compressed .*/FCOMP,FULL,0"),
         ({"flags": 0}, "word 103 is not of the expected kind"),

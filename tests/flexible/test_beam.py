@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
+import scipy.optimize
 from scipy.spatial.transform import Rotation
 
 from alembert import Expression, Inertia, ModelError
@@ -355,6 +356,16 @@ def test_damping():
         ({"EI_z": 1.0, "bending_y": 1, "kGA_y": 10.0}, "a Timoshenko beam needs"),
         ({"EI_z": 1.0, "bending_y": 1, "nodes": {"far": 1.5}}, "node 'far' is at 1.5"),
         ({"EI_z": Expression("EI"), "bending_y": 1, "damping_ratio": 0.1}, "EI_z is an expression"),
+        ({"EI_z": 1.0, "bending_y": 1, "nodes": {"tip": 0.5}}, "'tip' is at 0.5; every beam has one .* at 1"),
+        ({"EI_z": 1.0, "segments": 2, "nodes": {"root": 0.5}}, "'root' is at 0.5; every beam has one"),
+        ({"EI_z": 1.0, "bending_y": 1, "nodes": ["far"]}, "nodes is .* expected names with their fractions"),
+        ({"EI_z": 1.0, "bending_y": 1, "rhoI_z": -1.0}, "rhoI_z is -1.0, expected a number that is not neg"),
+        ({"EI_z": 1.0, "bending_y": 1, "rhoI_z": np.nan}, "rhoI_z is nan, expected a number"),
+        ({"EI_z": 1.0, "bending_y": 1, "rhoI_y": "thin"}, "rhoI_y is 'thin', expected a number"),
+        ({"EI_z": 1.0, "bending_y": 1, "damping": 0.1}, r"damping is 0.1, expected two numbers \(a, b\)"),
+        ({"EI_z": 1.0, "bending_y": 1, "damping": (0.1,)}, "expected two numbers"),
+        ({"EI_z": 1.0, "bending_y": 1, "damping_ratio": "low"}, "ratio is 'low', expected a finite number"),
+        ({"EI_z": 1.0, "bending_y": 1, "tip": 3.0}, "tip is 3.0, expected an Inertia"),
     ],
 )
 def test_messages(arguments, words):
@@ -399,3 +410,23 @@ def test_a_body_refuses_what_no_body_has():
         check(foreshortening_moments=None)
     with pytest.raises(ModelError, match=r"no node 'middle'; there are 'root', '0.1', .*, 'tip'"):
         good.node("middle")
+
+
+@pytest.mark.parametrize(
+    ("modes", "hinged", "floating", "in_space"),
+    [(1, 0.45, 0.42, 0.095), (2, 0.18, 0.14, 0.04), (3, 0.10, 0.068, 0.024), (6, 0.038, 0.021, 0.012)],
+)
+def test_how_far_bodies_bend(modes, hinged, floating, in_space):
+    """The table of docs/flexible-bodies.md: where deflections leave no inertia, under a uniform load."""
+    planar, hinge = np.eye(6)[:, 2:5], np.eye(6)[:, 2:3]
+    flat = beam(1.0, 1.0, EI_z=1.0, bending_y=modes)
+    stiff = {"EI_y": 1.0, "EI_z": 1.0, "GJ": 1.0, "rhoI_y": 1e-3, "rhoI_z": 1e-3}
+    whole = beam(1.0, 1.0, **stiff, bending_y=modes, bending_z=modes, torsion=modes)
+
+    def largest(body, moved):
+        shape = np.linalg.solve(body.array("stiffness"), body.array("shape_moments")[:, 1])
+        shape /= shape @ body.node_array("tip", "shapes")[:, 1]
+        return scipy.optimize.brentq(lambda x: body.least_inertia(x * shape, moved=moved), 0.0, 1.0)
+
+    found = [largest(flat, hinge), largest(flat, planar), largest(whole, np.eye(6))]
+    np.testing.assert_allclose(found, [hinged, floating, in_space], rtol=0.05)

@@ -25,29 +25,41 @@ NODE = "p2"
 MOVING = [kind for kind in REGISTRY if example_joint(kind, 0).nv]
 
 
-def chain(kind, *, foreshortening=False, clamped=False, seed=0):
-    """A rigid base, a flexible body on a joint of the kind (or clamped), another on one at an interior node, a rigid tip."""
+def chain(kind, *, foreshortening=False, clamped=False, rigid=False, seed=0):
+    """A rigid base, a flexible body on a joint of the kind (or clamped), another on one at an interior node, a rigid tip.
+
+    With `rigid` the bodies are those without modes, and what hangs on nodes hangs where they are at rest.
+    """
     rng = np.random.default_rng(seed)
     points = {}
+
+    def at(body, node, offset=(0.0, 0.0, 0.0)):
+        place = body.node_array(node, "position") + offset if rigid else offset
+        return {"placement": tuple(place)} | ({} if rigid else {"node": node})
+
+    def made(body):
+        return body.undeformed() if rigid else body
+
     builder = al.ModelBuilder("flexible chain", gravity=(1.0, 2.0, -9.81))
     base, points["base"] = rigid_points(rng)
     builder.body("base", base, joint=al.Free(), joint_name="float")
     one, points["one"] = random_body(rng, foreshortening=foreshortening)
     builder.body(
         "one",
-        one,
+        made(one),
         joint=al.Fixed() if clamped else example_joint(kind, rng),
         joint_name="first",
         parent="base",
         placement=(0.1, 0.2, -0.3),
     )
     two, points["two"] = random_body(rng, 4, 3, foreshortening=foreshortening)
-    builder.body("two", two, joint=example_joint(kind, rng), joint_name="second", parent="one", node=NODE)
+    second = example_joint(kind, rng)
+    builder.body("two", made(two), joint=second, joint_name="second", parent="one", **at(one, NODE))
     tip, points["tip"] = rigid_points(rng)
     builder.body(
-        "tip", tip, joint=al.Fixed(), joint_name="weld", parent="two", node="p1", placement=(0.1, 0.0, 0.2)
+        "tip", tip, joint=al.Fixed(), joint_name="weld", parent="two", **at(two, "p1", (0.1, 0.0, 0.2))
     )
-    builder.frame("eye", "one", (0.0, 0.1, 0.0), node="p3")
+    builder.frame("eye", "one", **at(one, "p3", (0.0, 0.1, 0.0)))
     return builder.build(), points
 
 
@@ -77,6 +89,26 @@ def test_inverse_dynamics_of_point_masses(kind):
         np.testing.assert_allclose(
             numbers(model, "inverse_dynamics", q, v, a), expected, atol=CLOSE * np.abs(expected).max()
         )
+
+
+@pytest.mark.parametrize("kind", MOVING)
+def test_bodies_without_modes_are_the_rigid_ones(kind):
+    """Modes at rest: joints and frames are those of rigid bodies, at any motion of the joints."""
+    flexible, _ = chain(kind, foreshortening=True)
+    rigid, _ = chain(kind, foreshortening=True, rigid=True)
+    rng = np.random.default_rng(7)
+    q, v, a = state(rigid, rng)
+    whole = [flexible.neutral(), np.zeros(flexible.nv), np.zeros(flexible.nv)]
+    joints = np.concatenate([np.arange(flexible.nv)[flexible.v_slice(joint.name)] for joint in rigid.joints])
+    for joint in rigid.joints:
+        whole[0][flexible.q_slice(joint.name)] = q[rigid.q_slice(joint.name)]
+    whole[1][joints], whole[2][joints] = v, a
+    expected = numbers(rigid, "inverse_dynamics", q, v, a)
+    found = numbers(flexible, "inverse_dynamics", *whole)[joints]
+    np.testing.assert_allclose(found, expected, atol=CLOSE * np.abs(expected).max())
+    M = numbers(rigid, "mass_matrix", q)
+    held = numbers(flexible, "mass_matrix", whole[0])[np.ix_(joints, joints)]
+    np.testing.assert_allclose(held, M, atol=CLOSE * np.abs(M).max())
 
 
 @pytest.mark.parametrize("foreshortening", [False, True])

@@ -1,5 +1,8 @@
 """Force elements on the nodes of flexible bodies: gradients of potentials, power, and fields summed over point masses."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from particles import rigid_points
@@ -194,3 +197,60 @@ def test_implicit_steps_tell_it_too(overbent):
         al.NumericalError, match=r"after t = .*'boom' is deflected too far .*\(boom.bending_y_4"
     ):
         al.simulate(model, model.neutral(), fast, duration=0.05, step=2.5e-4, integrator="generalised_alpha")
+
+
+def test_inertia_that_no_joint_moves_is_not_blamed():
+    """A thin beam has none about its axis, which a bent one makes negative: in a plane that is not why steps fail."""
+    builder = al.ModelBuilder("arm", gravity=(0, -9.81, 0))
+    body = beam(1.5, 1.2, EI_z=100.0, bending_y=3, damping=(0.1, 0.01))
+    builder.body("boom", body, joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    load = al.Inertia.point(0.3, (0.1, 0, 0))
+    builder.body("load", load, joint=al.Revolute((0, 0, 1)), joint_name="wrist", parent="boom", node="tip")
+    model = builder.build()
+    q = np.array([0.3, 0.05, -0.02, 0.01, 0.4])
+    assert body.least_inertia(q[1:4]) < 0
+    assert body.least_inertia(q[1:4], moved=model.frame_jacobian(q, "boom", reference="local")) > 0
+    with pytest.raises(al.NumericalError, match=r"the step is too long for the motion"):
+        al.simulate(model, q, duration=0.5, step=1e-3, integrator="rk4", progress=False)
+
+
+def test_error_control_tells_it_too():
+    """Steps that shrink to nothing before the inertia is negative: the body is named with the others that may be why."""
+    builder = al.ModelBuilder("boom", gravity=(0, 0, -9.81))
+    stiff = {"EI_y": 60.0, "EI_z": 70.0, "GJ": 40.0, "rhoI_y": 0.01, "rhoI_z": 0.01}
+    body = beam(1.0, 2.0, **stiff, bending_y=3, bending_z=3, torsion=3, ends="craig-bampton")
+    builder.body("boom", body, joint=al.Revolute((0, 0, 1)), joint_name="hub")
+    builder.body("load", al.Inertia.sphere(0.6, 0.05), joint=al.Fixed(), parent="boom", node="tip")
+    model = builder.build()
+    with pytest.raises(al.NumericalError, match=r"cannot go on .* 'boom' is deflected too far for its modes"):
+        al.simulate(model, model.neutral(), duration=0.3, tolerance=1e-6, progress=False)
+
+
+@pytest.mark.parametrize(("weight", "told"), [(1.0, False), (4.0, True)])
+def test_heavy_beams_that_twist_are_told(weight, told):
+    """A flat beam on edge buckles sideways under 12.85 sqrt(EI GJ) / L^3; what one body leaves out is a share of that."""
+    builder = al.ModelBuilder("flat", gravity=(0, 0, -weight))
+    body = beam(1.0, 1.0, EI_z=1.0, GJ=1.0, rhoI_y=0.01, bending_y=2, torsion=2)
+    builder.body("flat", body, joint=al.Fixed())
+    model = builder.build()
+
+    def all_told(call):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            call()
+        return [str(x.message) for x in found]
+
+    words = r"body 'flat' is heavy: .* by (\d+)% .* segments"
+    for call, name in (
+        (lambda: al.trim(model), "trim"),
+        (lambda: al.simulate(model, model.neutral(), duration=0.01, step=1e-3, progress=False), "simulate"),
+    ):
+        found = all_told(call)
+        assert len(found) == told
+        if told:  # two shapes each, and eleven nodes for the integral: some per cent
+            assert float(re.match(f"{name}: {words}", found[0])[1]) == pytest.approx(
+                100 * weight / 12.85, rel=0.1
+            )
+    upright = al.ModelBuilder("mast", gravity=(-weight, 0, 0))
+    upright.body("flat", body, joint=al.Fixed())
+    assert not all_told(lambda: al.trim(upright.build()))

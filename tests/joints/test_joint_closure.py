@@ -85,10 +85,9 @@ def test_a_screw_counts_its_turns():
 def test_a_custom_joint_without_a_fit_cannot_close_a_loop():
     joint = example_joint("custom", 0)
     assert not joint.closes_loops
-    with pytest.raises(
-        UnsupportedError, match=r"^fit: a custom joint cannot give its coordinates for a pose$"
-    ):
+    with pytest.raises(UnsupportedError) as refused:
         joint.fit(Pose.identity())
+    assert str(refused.value) == "fit: a custom joint cannot give its coordinates for a pose"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,6 +11,7 @@ from alembert.algorithms.table import TABLE
 from alembert.engine.target import host
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
+from alembert.lowering import rolled_emitter
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Inertia, Placement
 from alembert.sweeps import FORWARD_DYNAMICS, HYBRID_DYNAMICS, Program, Tree
@@ -368,7 +369,7 @@ def chain_of(placements, axes):
 
 def test_kinds_partition_the_nodes():
     tree = Tree.of(library.random_tree(6, bodies=12, kinds=("revolute", "spherical", "screw")))
-    found = kinds(tree, tree.parameter_symbols)
+    found = kinds(tree)
     assert sorted(k for kind in found for k in kind.nodes) == list(range(len(tree)))
     assert len(found) <= max(LIMIT, len(set(tree.structures)))
     for kind in found:
@@ -384,7 +385,7 @@ def test_many_structures_are_united():
     model = library.random_tree(7, bodies=40, kinds=("revolute", "spherical"), attachments=True)
     tree = Tree.of(model)
     assert len(set(tree.structures)) > STRUCTURES
-    found = kinds(tree, tree.parameter_symbols)
+    found = kinds(tree)
     assert len(found) <= LIMIT
     assert len({kind.structure for kind in found}) == 2
     check(model, "forward_dynamics")
@@ -393,7 +394,7 @@ def test_many_structures_are_united():
 def test_aligned_axes_are_folded_and_a_deviating_root_is_not_a_kind_of_its_own():
     placements = [Placement((0.0, 0.0, 0.0)), *(Placement((0.5 + 0.1 * k, 0.0, 0.0)) for k in range(9))]
     tree = chain_of(placements, [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0)] * 5)
-    found = kinds(tree, tree.parameter_symbols)
+    found = kinds(tree)
     assert len(found) == 2
     for kind in found:
         assert None not in kind.numbers[:9]  # the rotation
@@ -409,12 +410,12 @@ def test_many_patterns_are_served_by_few_kinds():
         turns = rng.integers(-1, 3, size=3) * (np.pi / 2)
         placements.append(Placement.from_rpy(turns, tuple(rng.integers(-1, 2, size=3).astype(float))))
     tree = chain_of(placements, axes)
-    assert len(kinds(tree, tree.parameter_symbols)) <= LIMIT
+    assert len(kinds(tree)) <= LIMIT
 
 
 def test_parameters_make_computed_constants(with_parameters):
     tree = Tree.of(with_parameters)
-    found = kinds(tree, tree.parameter_symbols)
+    found = kinds(tree)
     assert any(len(kind.computed) for kind in found)
     for kind in found:
         assert not set(kind.read) & set(kind.computed)
@@ -452,3 +453,13 @@ def test_compile_takes_a_lowering():
     q, v, tau = np.random.default_rng(0).standard_normal((3, 3))
     both = [model.compile("forward_dynamics", lowering=x)(q, v, tau) for x in ("specialised", "rolled")]
     np.testing.assert_allclose(*both, rtol=1e-12)
+
+
+def test_steps_of_known_kinds_are_read_and_written_once(monkeypatch):
+    """A chain of other lengths and masses has the same kinds: its loops differ in tables and constants alone."""
+    source = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(50)), ("q", "v", "tau"))
+    source.emit("f", 1, host())
+    for name in ("from_casadi", "codegen"):
+        monkeypatch.setattr(rolled_emitter, name, None)
+    longer = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(55, mass=2.0)), ("q", "v", "tau"))
+    assert longer.emit("f", 1, host()).work > 0

@@ -442,3 +442,38 @@ def test_inertias_are_physical_at_the_default_parameters():
     builder = ModelBuilder()
     builder.body("b", Inertia.sphere(builder.parameter("m", -1.0), 0.1), joint=Free())
     assert refusal(builder.build) == "body 'b': mass is -1, expected a positive number"
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda b: b.body("c", 2.0),
+         "body 'c': inertia is 2.0, expected an Inertia, such as Inertia.box(mass, size), or a flexible body"),
+        (lambda b: b.body("c", flexible=2.0), "body 'c': flexible is 2.0, expected a flexible body"),
+        (lambda b: b.frame("f", "a", None), "translation is None, expected 3 numbers"),
+        (lambda b: b.coupling("c", "a", None, [1.0]), "coupling 'c': masters is None, expected names of joints"),
+        (lambda b: b.coupling("c", "a", [3], [1.0]), "coupling 'c': masters is [3], expected names of joints"),
+    ],
+)  # fmt: skip
+def test_wrong_types_are_told(add, message):
+    with pytest.raises(ModelError) as caught:
+        add(ModelBuilder("m"))
+    assert str(caught.value) == message
+
+
+def test_a_coupling_of_one_joint():
+    """One name and one ratio need no lists; a name is not taken for a list of letters."""
+    models = []
+    for masters, ratios in (("axle", -2.0), (["axle"], [-2.0])):
+        builder = ModelBuilder("gears")
+        for name in ("axle", "driven"):
+            builder.body(name, Inertia.sphere(1.0, 0.1), joint=Revolute(), joint_name=name)
+        models.append(builder.coupling("mesh", "driven", masters, ratios).build())
+    assert models[0] == models[1]
+
+
+def test_shapes_are_no_visuals():
+    with pytest.raises(
+        ModelError, match=r"body 'load': visuals\[0\] is Box.* expected a Visual.*al.Visual\(al.Box"
+    ):
+        ModelBuilder("m").body("load", Inertia.point(1.0), visuals=[Box((0.1, 0.1, 0.1))])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, System, running
+from alembert.optimal import Problem, System, effort, running, terminal
 from alembert.optimal.diagnosis import dependent, linearise, redundant, unscaled
 
 TWO = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
@@ -95,3 +95,28 @@ def test_dependent_rows():
     (one, others, off), (zero, none, _) = dependent(C, c)
     assert (one, others, zero, none) == (2, [0, 1], 3, [])
     assert off == pytest.approx(0.5)  # 2 * first + second asks for 3
+
+
+def test_edges_are_named_where_a_solve_does_not_end():
+    """A cost with an edge along the whole motion: multipliers jump from one of its sides to the other."""
+    system = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    sharp = Problem(system, 1.0, **ends, cost=effort(1e-3) + running(lambda s: ca.fabs(s.v - 1.2)))
+    lost = sharp.solve(20, iterations=5)
+    assert not lost.converged
+    assert "the running cost: chooses between branches (if_else, abs, min, max, a table)" in lost.diagnosis()
+    smooth = Problem(
+        system, 1.0, **ends, cost=effort(1e-3) + running(lambda s: ca.sqrt((s.v - 1.2) ** 2 + 1e-2))
+    )
+    assert "chooses between" not in smooth.solve(20, iterations=1).diagnosis()
+
+
+def test_controls_that_nothing_keeps_small_are_named():
+    """The end is to be as far as possible: without limits or a cost there is no farthest one."""
+    system = System(["x", "v"], ["u", "w"], lambda s: [s.v, s.u - s.w])
+    problem = Problem(system, 1.0, start={"x": 0, "v": 0}, limits={"w": 1}, cost=terminal(lambda s: -s.x))
+    lost = problem.solve(10, iterations=30)
+    assert not lost.success
+    assert "nothing keeps u small: state limits, or a cost" in lost.message
+    kept = problem.replace(cost=terminal(lambda s: -s.x) + effort(1e-3)).solve(10)
+    assert kept.success

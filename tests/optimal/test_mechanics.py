@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert.optimal import Problem, System, effort, examples
-from alembert.optimal.diagnosis import largest_turn, turn_remark, turns_too_far
+from alembert.optimal.outcome import largest_turn, turn_remark, turns_too_far
 from alembert.optimal.solve import Transcribed
 from alembert.optimal.time_sweep import Reach
 

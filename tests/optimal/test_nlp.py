@@ -210,3 +210,14 @@ def test_fatrop_says_in_words_why_it_stopped():
         "fatrop stopped without a solution (its return code is 1) at the error 5.0e-01"
     )
     assert _reason("ipopt", "Infeasible_Problem_Detected", 0.5) == "ipopt: Infeasible_Problem_Detected"
+
+
+def test_what_ipopt_finds_infeasible_is_called_so():
+    problem = Problem(
+        al.library.cart_pole(), 2.0, start={"q": [0, np.pi], "v": 0}, end={"q": 0, "v": 0}, limits={"tau": 1}
+    )
+    solution = problem.solve(40, solver="ipopt")
+    assert solution.status == "infeasible"
+    assert (
+        "ipopt: no motion near here keeps all constraints (Infeasible_Problem_Detected)" in solution.message
+    )

@@ -7,7 +7,7 @@ import pytest
 import alembert as al
 from alembert.errors import UnsupportedError
 from alembert.optimal import Phases, Problem, System, impact, same_bodies
-from alembert.optimal.repeats import independent
+from alembert.optimal.consistency import independent
 from alembert.verify.mechanisms import four_bars, parallelogram
 
 Z = (0.0, 0.0, 1.0)

@@ -257,3 +257,17 @@ def test_one_plan_for_one_motion():
     assert len(law.samples) == 1
     with pytest.raises(UnsupportedError, match=r"asked twice at t = 0.05 s, for different states"):
         al.simulate(model, [[0.0, 0.2], [0.0, 0.1]], [0, 0], duration=0.1, controller=law.sampled, step=0.05)
+
+
+def test_what_the_compiled_solver_does_not_find_is_solved_with_python():
+    """A pole that is pushed over within a sample: other bounds hold, and the plan before is no start for compiled code."""
+    law = PredictiveController(balance(), 20, period=0.05, compiled=True, iterations=20)
+    for k, (angle, rate) in enumerate([(0.1, 0.0), (0.1, 0.0), (2.5, 5.0), (0.1, 0.0)]):
+        law(0.05 * k, np.array([0.0, angle]), np.array([0.0, rate]))
+    assert [sample.by for sample in law.samples] == ["prepared", "compiled", "prepared", "compiled"]
+    assert law.fallbacks == 1
+    assert all(sample.status == "solved" for sample in law.samples if sample.by == "compiled")
+    # the push left nothing behind: the same state has the same cost as before, to the tolerance of 1e-6
+    assert law.samples[-1].cost == pytest.approx(law.samples[1].cost, rel=1e-6)
+    law.reset()
+    assert law.fallbacks == 0

@@ -2,12 +2,15 @@
 
 import math
 import re
+import warnings
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import alembert as al
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
+from alembert.model import Sensor
 from alembert.optimal import Problem, System, effort, running, terminal, tracking
 
 LINE = System(["x", "v"], ["a"], lambda s: [s.v, s.a], parameters={"mass": 1.0})
@@ -151,3 +154,63 @@ def test_transcriptions_for_models():
         Problem(LINE, 1.0).solve(10, transcription="dmoc")
     with pytest.raises(UnsupportedError, match="a System has no momenta"):
         Problem(LINE, 1.0).solve(10, transcription="radau-momenta")
+
+
+def test_angles_that_look_like_degrees_are_told():
+    ends = {"start": {"q": [0, 180], "v": 0}, "end": {"q": [0, 0], "v": 0}}
+    told = r"Problem: start: 'hinge' is at 180 rad; angles are in radians: 180 degrees are 3.142"
+    with pytest.warns(AlembertWarning, match=told):
+        Problem(al.library.cart_pole(), 2.0, **ends)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Problem(
+            al.library.cart_pole(), 2.0, start={"q": [20.0, 7 * np.pi], "v": 0}, limits=None
+        )  # 20 m, and turns of a wheel
+
+
+def test_functions_of_numpy_make_expressions():
+    """As users write them: without the notice of CasADi's, which tells of another version of it."""
+    system = System(["x", "v"], ["u"], lambda s: [s.v, s.u - np.sin(s.x)])
+    cost = running(lambda s: np.exp(s.x) + s.u**2) + terminal(lambda s: np.cos(s.x))
+    ends = {"start": {"x": 0, "v": 0}, "end": {"reach": (lambda s: np.tanh(s.x), 0.5)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = Problem(
+            system, 1.0, **ends, cost=cost, path={"p": (lambda s: np.sqrt(4 + s.x), 0, 9)}
+        ).solve(20)
+    assert solution.success
+    assert solution.x[-1, 0] == pytest.approx(np.arctanh(0.5))
+
+
+def test_what_sensors_read():
+    """Without errors, and so what the frames say of which they are sensors."""
+    model = al.library.two_link()
+    ends = {"start": {"q": [0.3, -0.3], "v": 0}, "end": {"q": [1.2, 0.3], "v": 0}}
+    camera, gyro = Sensor("camera", "point", "tip"), Sensor("gyro", "gyro", "tip")
+    bound = {"height": (lambda s: s.frame("tip").translation[2], 0.29, 1.94)}
+    read = {"height": (lambda s: s.reading(al.simulate.Measured(camera, 0.1, noise=1.0))[2], 0.29, 1.94)}
+    by_frame, by_sensor = (Problem(model, 1.0, **ends, path=path).solve(30) for path in (bound, read))
+    assert by_sensor.success
+    assert by_sensor.cost == by_frame.cost
+    assert by_sensor.cost > 1.001 * Problem(model, 1.0, **ends).solve(30).cost  # the bound matters
+    turn = Problem(model, 1.0, **ends, cost=running(lambda s: ca.sumsqr(s.reading(gyro)))).solve(30)
+    both = Problem(model, 1.0, **ends, cost=running(lambda s: (s.v[0] + s.v[1]) ** 2)).solve(30)
+    assert turn.cost == pytest.approx(both.cost, rel=1e-6)  # of one plane
+
+
+@pytest.mark.parametrize(
+    ("sensor", "said"),
+    [
+        (
+            Sensor("acc", "accelerometer", "tip"),
+            "sensor 'acc' depends on accelerations or on what happens in a run",
+        ),
+        ("imu", "no sensor 'imu'"),
+        (3, "sensor is 3, expected a name or a Sensor"),
+    ],
+)
+def test_sensors_that_are_no_functions_of_the_state(sensor, said):
+    with pytest.raises((ArgumentError, UnsupportedError), match=re.escape(said)):
+        Problem(al.library.two_link(), 1.0, cost=running(lambda s: s.reading(sensor)[0]))
+    with pytest.raises(ArgumentError, match="sensors are those of a model"):
+        Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, cost=running(lambda s: s.reading(sensor)))

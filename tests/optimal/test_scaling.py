@@ -81,6 +81,34 @@ def test_masses_do_not_matter():
         assert other.cost == pytest.approx(mass**2 * one.cost, rel=1e-6)
 
 
+@pytest.mark.parametrize("transcription", ["dmoc", "rk4"])
+def test_masses_of_a_floating_chain_do_not_matter(transcription):
+    """Its joints bend from rest to rest: that the base is at rest then follows from its momentum, and is no further
+    condition, although it is stated."""
+
+    def floater(mass):
+        builder = al.ModelBuilder("floater", gravity=(0, 0, 0))
+        box = al.Inertia.box(mass, (1.0, 0.2, 0.2))
+        builder.body("b0", box, joint=al.Free(), joint_name="base")
+        for k, axis in ((1, (0, 1, 0)), (2, (0, 0, 1))):
+            turn = {"joint": al.Revolute(axis), "joint_name": f"j{k}", "placement": (0.5, 0, 0)}
+            builder.body(f"b{k}", box, parent=f"b{k - 1}", **turn)
+        model = builder.build()
+        ends = {"start": {"q": model.neutral(), "v": 0}, "end": {"q": {"j1": 1.0, "j2": 1.0}, "v": 0}}
+        return Problem(model, 2.0, **ends, actuated=["j1", "j2"]).solve(30, transcription=transcription)
+
+    one = floater(1.0)
+    assert one.success, one.diagnosis()
+    assert one.iterations <= 10
+    # rk4 keeps momenta to its order: 1e-7 of speeds of about 1 rad/s on these steps
+    np.testing.assert_allclose(one.v[-1], 0, atol=1e-12 if transcription == "dmoc" else 1e-6)
+    for mass in (1e-2, 10.0):
+        other = floater(mass)
+        assert other.success, other.diagnosis()
+        assert abs(other.iterations - one.iterations) <= 2
+        assert other.cost == pytest.approx(mass**2 * one.cost, rel=1e-6)
+
+
 def test_shuttle_in_feet_and_kilometres():
     """Re-entry with the largest cross-range (Betts 2010, section 6.1, no limit of heating: 34.1412 deg in 2008.59 s).
 

@@ -1,5 +1,7 @@
 """Waypoints, tables in rates, and least times that take patience."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -185,3 +187,19 @@ def test_least_time_of_an_oscillator_from_far_away(monkeypatch):
     assert solution.success
     assert "begun from the least effort in" in solution.message
     assert solution.cost == pytest.approx(exact, rel=1e-3)  # two switches within intervals of 2 % of the time
+
+
+def test_what_is_of_a_phase_is_looked_for_there():
+    ends = {"start": {"q": 0, "v": 0}, "end": {"q": [1, 0], "v": 0}}
+    solution = through(Problem(al.library.two_link(), 2.0, **ends), [{"q": [0.5, 1.0]}]).solve(10)
+    first = next(iter(solution.phases.phases))
+    for name, place in (
+        ("time", f"solution[{first!r}].time"),
+        ("costates", f"solution[{first!r}].solution.costates"),
+    ):
+        with pytest.raises(
+            AttributeError, match=re.escape(f"{name} is that of a phase: {place}; phases are")
+        ):
+            getattr(solution, name)
+    with pytest.raises(AttributeError, match="'PhasesSolution' object has no attribute 'colour'"):
+        solution.colour

@@ -71,12 +71,26 @@ def test_a_curve_gets_there_past_obstacles():
     # between 30 places 0.12 m apart a curve comes nearer to a ball of 0.4 m by 0.06^2 / 2 / 0.55
     assert found.clearance(ball) > 0.15 - 0.004
     assert found.clearance(rod) > 0.15 - 0.02
-    assert 2.49 < found.length < 3.51
+    assert 2.5 - 1e-6 < found.length < 3.5 + 1e-6  # the slack of side conditions
     with pytest.raises(NumericalError, match=r"place 1 of 2: out of reach: length by .* m; more vertices"):
         curve.reach([[0, 0, 3.0], [0, 0, 6.0]], length=(2.0, 4.0), samples=4)
     around = Visual(Sphere(2.0), Placement((0, 0, 3.0)))
     with pytest.raises(NumericalError, match=r"clearance of obstacle 1 \(Sphere\) by"):
         curve.reach([0, 0, 3.0], avoid=[around], samples=4)
+
+
+@pytest.mark.parametrize("degree", [None, 3])
+def test_bounds_on_the_length_are_on_the_curve_and_not_on_its_chords(degree):
+    parabola = reach.ReferenceCurve([[0, 0, 0], [0.5, 0, 0], [1, 1, 0]])  # y = x^2
+    assert parabola.length == pytest.approx(np.sqrt(5) / 2 + np.arcsinh(2.0) / 4, abs=1e-12)
+    curve = reach.ReferenceCurve.straight((0, 0, 3.0), vertices=6, degree=degree)
+    for samples in (4, 30):  # points that keep clear of obstacles: none here
+        found = curve.reach([1.0, 0.2, 2.4], length=(3.2, 3.5), samples=samples)
+        assert 3.2 - 1e-6 < found.length < 3.2 + 1e-4  # by chords it was 7e-4 more
+        half = found.at_fractions([0.5])[0]
+        s = np.linspace(0, half, 20_001)  # chords fall short by 1e-9 of their length
+        chords = np.linalg.norm(np.diff(found.point(s), axis=0), axis=-1).sum()
+        assert chords == pytest.approx(found.length / 2, rel=1e-5)  # a place is interpolated in 1/400
 
 
 def test_sections_of_a_chain_lie_on_a_curve():

@@ -11,10 +11,11 @@ import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Drive, Event, simulate
 from alembert.simulate.actuators import Lags
-from alembert.simulate.adaptive import ADAPTIVE, Counters, Flow, _balance, _jacobian, pieces
+from alembert.simulate.adaptive import ADAPTIVE, Counters, _balance, _jacobian, pieces
+from alembert.simulate.chart_equation import Flow
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.stepping import chart_kernel
+from alembert.simulate.step_code import chart_kernel
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError
-from alembert.simulate import fixed_steps, pace
+from alembert.simulate import fixed_run, records
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,13 @@ def test_ensembles(model):
 
 def test_pace(model, monkeypatch):
     """Fifty steps, and hardly any of the time has passed; or the motion grows without bound on the way."""
-    monkeypatch.setattr(pace, "TRIED", 50)
+    monkeypatch.setattr(records, "TRIED", 50)
     with pytest.raises(
         NumericalError,
         match=r"dop853 made the last 50 of 50 steps for .* s of 1e\+200 s: at this pace it never ends \('pivot' moves at",
     ):
         al.simulate(model, [1.0], duration=1e200)
-    monkeypatch.setattr(pace, "PATIENCE", 1e4)
+    monkeypatch.setattr(records, "PATIENCE", 1e4)
     with pytest.raises(NumericalError, match=r"at 0.\d* s of 2 s: at this pace it never ends .* rad/s"):
         al.simulate(model, [1.0], duration=2.0, integrator="dop853", controller=lambda t, q, v: 300 * v + 1)
     resting = al.simulate(model, [0.0], duration=1e30)  # its steps grow
@@ -80,17 +80,21 @@ def test_long_calls_are_cut_with_equal_bits(model, monkeypatch, batch):
     }
     runs = [al.simulate(model, q0, interval=0.5, **options)]
     for most in (7, 60):
-        monkeypatch.setattr(fixed_steps, "steps_at_a_time", lambda batch, most=most: most)
+        monkeypatch.setattr(fixed_run, "steps_at_a_time", lambda batch, most=most: most)
         runs.append(al.simulate(model, q0, interval=0.5, **options))
         every = al.simulate(model, q0, **options)
         np.testing.assert_array_equal(every.q[..., ::50, :], runs[0].q)
     for run in runs[1:]:
         np.testing.assert_array_equal(run.q, runs[0].q)
         np.testing.assert_array_equal(run.time, runs[0].time)
-    assert pace.steps_at_a_time(()) == pace.steps_at_a_time((8,)) > 1000 * pace.steps_at_a_time((100, 100))
+    assert (
+        records.steps_at_a_time(())
+        == records.steps_at_a_time((8,))
+        > 1000 * records.steps_at_a_time((100, 100))
+    )
 
 
 def test_memory_is_known(monkeypatch):
-    assert pace.memory() > 2**28
-    monkeypatch.delattr(pace.os, "sysconf", raising=False)
-    assert pace.memory() == 2**40
+    assert records.memory() > 2**28
+    monkeypatch.delattr(records.os, "sysconf", raising=False)
+    assert records.memory() == 2**40

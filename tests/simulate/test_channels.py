@@ -161,7 +161,7 @@ def test_batches_and_resumed_runs(run):
     ("record", "error", "message"),
     [
         ("hand", ArgumentError, "simulate: record: nothing is called 'hand'"),
-        (3.0, TypeError, "'float' object is not iterable"),
+        (3.0, ArgumentError, "simulate: record is 3.0, expected a list of names"),
         ([3.0], ArgumentError, "simulate: record has 3.0, expected a name"),
         ("energy@fast", ArgumentError, "simulate: record: 'energy@fast' asks for 'fast' records per second"),
         ("energy@-1", ArgumentError, "simulate: record: 'energy@-1' asks for '-1' records per second"),

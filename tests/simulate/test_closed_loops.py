@@ -14,8 +14,8 @@ from alembert.lowering.plan import RECORDS
 from alembert.simulate import simulate
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
+from alembert.simulate.step_code import StepModel
 from alembert.simulate.stepper import Stepper
-from alembert.simulate.stepping import StepModel
 from alembert.simulate.variational import DiscreteMechanics, closed
 
 

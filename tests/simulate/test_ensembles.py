@@ -521,13 +521,11 @@ def test_a_script_without_guard(tmp_path, backend):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert (
-        done.stderr.rstrip()
-        .splitlines()[-1]
-        .startswith(
-            "alembert.errors.UnsupportedError: ensemble: the worker processes could not start. They import the script"
-        )
+    said, where = done.stderr.rstrip().splitlines()[-2:]
+    assert said.startswith(
+        "alembert.errors.UnsupportedError: ensemble: the worker processes could not start. They import the script"
     )
+    assert where.endswith("docs/limits.md")
 
 
 class Pool(ThreadPoolExecutor):

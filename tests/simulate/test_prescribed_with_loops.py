@@ -8,7 +8,8 @@ import alembert as al
 from alembert.constraints import compiled
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.simulate import Event, ForceElement, events, simulate
-from alembert.simulate.adaptive import Counters, Flow, _jacobian
+from alembert.simulate.adaptive import Counters, _jacobian
+from alembert.simulate.chart_equation import Flow
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
 from alembert.verify.mechanisms import four_bars, parallelogram

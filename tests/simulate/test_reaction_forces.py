@@ -7,7 +7,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.simulate import ContactFriction, ForceElement, Forces, simulate
-from alembert.simulate.adaptive import Flow
+from alembert.simulate.chart_equation import Flow
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
 

@@ -10,7 +10,7 @@ from simulate_helpers import model, state
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.library import random_tree
-from alembert.simulate import Drive, Event, Sampled, Table, integrators, pace, simulate
+from alembert.simulate import Drive, Event, Sampled, Table, integrators, records, simulate
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.schemes import SCHEMES
 
@@ -298,6 +298,20 @@ LAW = ca.Function("law", [ca.SX.sym("t"), ca.SX.sym("q", 1)], [ca.SX(2, 1)])
     [
         ({"integrator": "rk3"}, "simulate: no integrator 'rk3'"),
         ({"duration": -1.0}, "simulate: duration is -1.0, expected a positive time in seconds"),
+        ({"duration": "1"}, "simulate: duration is '1', expected a positive time in seconds"),
+        ({"step": [0.01]}, "simulate: step is [0.01], expected a positive time in seconds"),
+        ({"start": np.nan}, "simulate: start is nan, expected a time in seconds"),
+        ({"tolerance": np.nan}, "simulate: tolerance is nan, expected a number of at least 2.3e-14"),
+        ({"tolerance": -1e-6}, "simulate: tolerance is -1e-06, expected a number of at least 2.3e-14"),
+        ({"tolerance": None}, "simulate: tolerance is None, expected a number of at least 2.3e-14"),
+        ({"absolute_tolerance": -1.0}, "simulate: absolute_tolerance is -1.0, expected a positive number"),
+        ({"duration": None}, "simulate: duration is None, expected a positive time in seconds"),
+        ({"wrenches": [1.0]}, "simulate: wrenches is [1.0], expected a mapping from names to arrays"),
+        ({"prescribed": "elbow"}, "simulate: prescribed is 'elbow', expected a mapping from names to arrays"),
+        ({"parameters": [1.0]}, "simulate: parameters is [1.0], expected a mapping from names to arrays"),
+        ({"locked": 3}, "simulate: locked is 3, expected a list of names"),
+        ({"record": 3}, "simulate: record is 3, expected a list of names"),
+        ({"stabilisation_rate": None}, "simulate: stabilisation_rate is None, expected a positive rate in 1/s"),
         ({"step": 0.03}, "simulate: the duration 1 s is not a multiple of the step 0.03 s; the nearest are 0.99 and 1.02 s"),
         ({"interval": 0.015}, "simulate: the interval 0.015 s is not a multiple of the step 0.01 s"),
         ({"step": None, "integrator": "rk4"}, "simulate: integrator 'rk4' needs a step; give step=..., in seconds"),
@@ -333,7 +347,15 @@ def test_arguments_are_checked(options, message):
             lambda: Sampled(3, 0.1),
             "Sampled: law is 3, expected a function of t, q and v, or a sampled system",
         ),
+        (
+            lambda: simulate("arm.toml", duration=1.0),
+            "simulate: model is a str, expected a Model; al.load reads one from a file",
+        ),
         (lambda: Sampled(abs, 0.0), "Sampled: period is 0.0, expected a positive time in seconds"),
+        (lambda: Sampled(abs, "1"), "Sampled: period is '1', expected a positive time in seconds"),
+        (lambda: Sampled(abs, 0.1, delay=None), "Sampled: delay is None, expected zero or a positive number"),
+        (lambda: Sampled(abs, 0.1, reads=3), "Sampled: reads is 3, expected a list of names"),
+        (lambda: Sampled(abs, 0.1, posts=3), "Sampled: posts is 3, expected a mapping from names to arrays"),
         (lambda: Sampled(abs, 0.1, delay=-1.0), "Sampled: delay is -1.0, expected zero or a positive number"),
         (lambda: Drive(limit=0.0), "Drive: limit is 0.0, expected a positive number"),
         (lambda: Drive(lag=-1.0), "Drive: lag is -1.0, expected zero or a time in seconds"),
@@ -427,13 +449,13 @@ def test_a_model_that_cannot_move():
 
 
 def test_progress_is_shown_after_a_moment(monkeypatch, capsys):
-    monkeypatch.setattr(pace, "SHOWN_AFTER", 0.0)
-    with pace.Progress("falling", shown=True) as bar:
+    monkeypatch.setattr(records, "SHOWN_AFTER", 0.0)
+    with records.Progress("falling", shown=True) as bar:
         bar._last = -1.0
         bar.at(0.3)
         assert bar._bar.tasks[0].completed == 0.3
         assert bar._bar.tasks[0].description == "falling"
-    with pace.Progress("falling") as bar:  # no terminal
+    with records.Progress("falling") as bar:  # no terminal
         bar._last = -1.0
         bar.at(0.5)
         assert bar._bar is None

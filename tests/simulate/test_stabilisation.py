@@ -52,7 +52,7 @@ def test_feedback_closes_what_is_open_at_its_rate(method):
         MODEL, START.q, START.v, duration=0.01, step=1e-2, integrator="rk4", stabilisation=method
     )
     assert run.q.shape[0] == 2
-    from alembert.simulate.closed_loops import Stabilisation
+    from alembert.simulate.inputs import Stabilisation
 
     x, y = MODEL.constrained_compute.constraint_corrections(off, START.v, None, None)
     G, phi = MODEL.constraint_jacobian(off), MODEL.constraint_residual(off)

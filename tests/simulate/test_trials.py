@@ -6,7 +6,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError
-from alembert.simulate import Event, Lock, Measured, Sampled, Table, simulate
+from alembert.simulate import Drive, Event, Lock, Measured, Sampled, Table, simulate
 
 
 @pytest.fixture(scope="module")
@@ -260,11 +260,7 @@ def test_a_balance_that_breaks_is_told():
 def test_records_at_rest_alone_are_no_broken_balance():
     """Two records of a pendulum, both where it turns back: what it does in between is not known from them."""
     m = al.library.pendulum()
-    period = (
-        simulate(m, [1.0], duration=3.0, events=al.simulate.Event(lambda t, q, v: v[0], direction=-1))
-        .events[0]
-        .time
-    )
+    period = simulate(m, [1.0], duration=3.0, events=Event(lambda t, q, v: v[0], direction=-1)).events[0].time
     run = simulate(
         m,
         [1.0],
@@ -367,3 +363,138 @@ def test_degrees_at_the_start_are_told():
     al.simulate(limited, {"elbow": 1.2}, duration=0.01, step=0.01)
     cart = al.library.cart_pole()
     al.simulate(cart, [90.0, 0.1], duration=0.01, step=0.01)
+
+
+def swinging(model):
+    """A law of two degrees of freedom, in Python."""
+    return lambda t, q, v: -0.3 * v + 0.5 * np.sin(3 * t)
+
+
+@pytest.mark.parametrize(
+    "drive",
+    [Drive(lag=0.03), Drive(frequency=60.0, damping_ratio=0.7), Drive(lag=0.02, rate=3.0, limit=0.5)],
+    ids=["lag", "second order", "limits"],
+)
+def test_auto_follows_drives_between_samples(model, drive):
+    """Fixed steps follow what drives remember to second order only: not of the length of a period."""
+    given = {
+        "duration": 0.6,
+        "controller": Sampled(swinging(model), 0.05),
+        "drives": {model.joints[0].name: drive},
+    }
+    found, right = (
+        al.simulate(model, [0.3, -0.2], [0.2, -0.3], integrator=x, **given) for x in ("auto", "radau")
+    )
+    # both to 1e-9 a step, over a hundred of them
+    np.testing.assert_allclose(found.q[-1], right.q[-1], atol=1e-7)
+
+
+def test_auto_has_steps_for_rate_limits_of_continuous_laws(model):
+    given = {
+        "duration": 0.6,
+        "controller": swinging(model),
+        "drives": {model.joints[0].name: Drive(rate=2.0)},
+        "efforts": {model.joints[1].name: Table([0.0, 0.25], [0.1, -0.1], "hold")},
+    }
+    run = al.simulate(model, [0.3, -0.2], [0.2, -0.3], **given)
+    assert run.integrator == "rk4"
+    assert "limits the rate of a continuous controller" in run.reason
+    fine = al.simulate(model, [0.3, -0.2], [0.2, -0.3], integrator="rk4", step=5e-5, **given)
+    np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=1e-4)  # what a drive gives is of second order
+
+
+def test_auto_with_samples_and_tables_that_hold_at_other_instants(model):
+    given = {
+        "duration": 0.6,
+        "controller": Sampled(swinging(model), 0.05),
+        "efforts": {model.joints[0].name: Table([0.0, 0.13, 0.3], [0.0, 1.0, -1.0], "hold")},
+    }
+    found, right = (
+        al.simulate(model, [0.3, -0.2], [0.2, -0.3], integrator=x, **given) for x in ("auto", "radau")
+    )
+    np.testing.assert_allclose(found.q[-1], right.q[-1], atol=1e-7)
+
+
+@pytest.mark.parametrize("action", ["stop", lambda t, q, v: (q, 0.5 * v)], ids=["stop", "change"])
+def test_the_work_of_what_is_held_ends_with_events(model, action):
+    """Within a step: what is held does its work up to the event, and from the changed state on."""
+    event = Event(lambda t, q, v: t - 0.20037, action=action, name="event")
+    run = al.simulate(
+        model,
+        [0.3, -0.2],
+        [0.2, -0.3],
+        duration=0.4,
+        step=1e-2,
+        integrator="rk4",
+        controller=Sampled(swinging(model), 0.05),
+        events=event,
+    )
+    assert run.report.energy_error < 1e-6  # (0.01 s * 5/s)^4, where it was 1e-3
+
+
+LOADS = {
+    "sampled": lambda m: {"controller": Sampled(swinging(m), 0.02)},
+    "python": lambda m: {"controller": swinging(m)},
+    "table": lambda m: {"efforts": {m.joints[0].name: Table([0.0, 0.12, 0.3], [0.0, 5.0, -5.0], "hold")}},
+    "lag": lambda m: {
+        "controller": swinging(m),
+        "drives": {m.joints[0].name: Drive(lag=0.03)},
+        **LOADS["table"](m),
+    },
+    "wrench": lambda m: {
+        "wrenches": {m.bodies[-1].name: Table([0.0, 0.12], np.ones((2, 6)) * [[1], [-1]], "hold")}
+    },
+    "wrench law": lambda m: {
+        "wrenches": {
+            m.bodies[-1].name: lambda t, q, v: np.array([0, 0, 0, np.sin(5 * t), 1 - v[0], 3 * v[1]])
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize(
+    ("integrator", "order"), [("adams_bashforth3", 3), ("generalised_alpha", 2), ("rk4", 4)]
+)
+def test_orders_hold_where_loads_jump(model, load, integrator, order):
+    """Schemes that look back must not do so across a jump; what is held over steps is asked where they take it."""
+    given = {"duration": 0.4, "progress": False, **LOADS[load](model)}
+    start = ([0.3, -0.2], [0.2, -0.3])
+    right = simulate(model, *start, integrator="dop853", tolerance=1e-11, **given)
+    errors = []
+    for h in (4e-3, 2e-3):
+        run = simulate(model, *start, integrator=integrator, step=h, **given)
+        errors.append(np.abs(run.v[-1] - right.v[-1]).max())
+    expected = 2 if load == "lag" else order  # drives are followed to second order
+    assert np.log2(errors[0] / errors[1]) > expected - 0.5
+
+
+def test_sampled_laws_in_machine_code_do_not_spoil_multistep_schemes(model):
+    law = al.simulate.SymbolicLaw(lambda t, m, at: {"efforts": -0.3 * at.v + 0.5 * ca.sin(3 * t)})
+    given = {"duration": 0.4, "controller": Sampled(law, 0.02, state=True), "progress": False}
+    right = simulate(model, [0.3, -0.2], integrator="rk4", step=1e-3, **given)
+    run = simulate(model, [0.3, -0.2], integrator="adams_bashforth4", step=1e-3, **given)
+    assert "the integrator is 'adams_bashforth4'" in run.reason
+    np.testing.assert_allclose(run.q[-1], right.q[-1], atol=1e-9)
+
+
+def test_a_rate_limit_alone_is_followed_to_second_order():
+    """The command is met within a step, and left again: an effort that is off by rate times step was first order."""
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    builder.body("cart", al.Inertia.point(1.0, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    m = builder.build()
+    given = {
+        "controller": lambda t, q, v: -20.0 * v - 30.0 * q + 0.5 * np.sin(3 * t),
+        "drives": {"x": Drive(rate=40.0)},
+        "efforts": {"x": Table([0.0, 0.13, 0.3], [0.0, 20.0, -20.0], "hold")},
+        "duration": 0.6,
+        "integrator": "rk4",
+        "progress": False,
+    }
+    right = simulate(m, [0.1], [0.2], step=1e-4, **given).v[-1]
+    for h in (2e-3, 1e-3):
+        # some 4 places where it is met or left, each off by about rate h^2 = 40 h^2 in effort times the time after it
+        assert np.abs(simulate(m, [0.1], [0.2], step=h, **given).v[-1] - right).max() < 100 * h**2
+    # a command that jumps: min(40 t, 1) for 0.1 s, whatever the step
+    step = {**given, "controller": Sampled(lambda t, q, v: np.ones(1), 0.1), "efforts": None, "duration": 0.1}
+    assert simulate(m, [0.0], [0.0], step=0.02, **step).v[-1, 0] == pytest.approx(0.1 - 0.025 / 2, abs=1e-14)

@@ -8,7 +8,7 @@ from simulate_helpers import model, slope, state
 import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Event, simulate
-from alembert.simulate.stepping import StepModel
+from alembert.simulate.step_code import StepModel
 from alembert.simulate.variational import DiscreteMechanics
 from alembert.spatial import Ad_dual
 

@@ -24,6 +24,11 @@ def wheel(**options):
     return sc.reaction_wheel(hub(), "wheel", "hub", (1, 0, 0), **{"inertia": 0.1, **options})
 
 
+def control(**options):
+    wheels = [wheel()]
+    return sc.control(wheels, inertia=np.eye(3), period=0.1, **options)
+
+
 def here():
     return sc.Environment(sc.Epoch.of(EPOCH))
 
@@ -42,14 +47,35 @@ EPOCHS = {
     "the Sun and the Moon needs an epoch": lambda: sc.Environment().gravity(sun=True),
 }
 ORBITS = {
+    "Orbit.circular: inclination_deg is 'x', expected numbers": lambda: sc.Orbit.circular(500e3, "x"),
+    "Orbit: node is [1, 2], expected a number": lambda: sc.Orbit(7e6, node=[1, 2]),
+    "sun_synchronous: altitude is -1 m": lambda: sc.sun_synchronous(-1),
+    "Environment.start: orbit is 'low', expected Orbit(...)": lambda: here().start(hub().build(), "low"),
+    "Environment.start: rate has shape (2,), expected (3,)": lambda: here().start(
+        hub().build(), sc.Orbit(7e6), rate=[0, 0]
+    ),
+    "Environment.drag: surfaces is empty": lambda: here().drag([]),
     "the perigee is 1 km below the ground": lambda: sc.Orbit.circular(-1000.0),
     "the perigee is 778 km below the ground": lambda: sc.Orbit(7e6, 0.2),
     "semi_axis is nan, expected a number": lambda: sc.Orbit(math.nan),
     "the escape speed is 10671.7 m/s": lambda: sc.Orbit.of_state([7e6, 0, 0], [0, 2e4, 0]),
 }
+CONTROLS = {
+    "control: target has shape (3,), expected (4,)": lambda: control(target=[1, 0, 0]),
+    "control: target is [1, 1, 0, 0], expected a unit quaternion": lambda: control(target=[1, 1, 0, 0]),
+    "control: bandwidth is -1.0, expected a positive number": lambda: control(bandwidth=-1.0),
+    "a bandwidth of 15 rad/s is unstable with commands every 0.1 s": lambda: control(bandwidth=15.0),
+}
 DEVICES = {
     "an imbalance of 0 kg m and 0.5 kg m^2 leaves the principal moments": lambda: wheel(
         dynamic_imbalance=0.5
+    ),
+    "reaction_wheel 'wheel': inertia is 'a', expected numbers": lambda: wheel(inertia="a"),
+    "Thruster 't': at has shape (2,), expected (3,)": lambda: sc.Thruster(
+        "t", "hub", (0, 0, 1), 5.0, at=(1, 2)
+    ),
+    "Thruster 't': force is inf N, expected a finite one": lambda: sc.Thruster(
+        "t", "hub", (0, 0, 1), math.inf
     ),
     "an imbalance of 5 kg m and 0 kg m^2 leaves": lambda: wheel(static_imbalance=5.0),
     "reaction_wheel 'wheel': inertia is nan, expected a positive number": lambda: wheel(inertia=math.nan),
@@ -98,7 +124,7 @@ BURNS = {
         [JET], {"jet": [[4, 1], [1, 5]]}, period=1.0
     ),
 }
-LINES = {**BURNS, **EPOCHS, **ORBITS, **DEVICES, **COEFFICIENTS, **SCHEDULES}
+LINES = {**BURNS, **EPOCHS, **ORBITS, **CONTROLS, **DEVICES, **COEFFICIENTS, **SCHEDULES}
 
 
 @pytest.mark.parametrize("words", LINES)
@@ -146,3 +172,19 @@ def test_hardware_refuses(craft, symbolic, writes, told, start, message):
             model, None, v, duration=0.5, step=0.1, integrator="rk4", controller=software.controllers(hardware),
             progress=False,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("damping_ratio", [0.5, 0.7071, 1.0])
+def test_the_bound_on_the_bandwidth_is_where_a_rigid_body_becomes_unstable(damping_ratio):
+    """Angle and rate of a unit inertia under a torque that is held: its pole passes -1."""
+
+    def largest(bandwidth, period=0.1):
+        k, d = (float(x[0]) for x in sc.gains(np.eye(3), bandwidth, damping_ratio))
+        held = np.array([[period**2 / 2], [period]]) @ [[-k, -d]]
+        return np.abs(np.linalg.eigvals(np.array([[1, period], [0, 1]]) + held)).max()
+
+    limit = 1 / (damping_ratio * 0.1)
+    assert largest(0.99 * limit) < 1 < largest(1.01 * limit)
+    control(bandwidth=0.99 * limit, damping_ratio=damping_ratio)
+    with pytest.raises(ArgumentError, match="is unstable with commands every"):
+        control(bandwidth=1.01 * limit, damping_ratio=damping_ratio)

@@ -90,6 +90,53 @@ def test_ports_that_start_within_reach_are_captured_at_once(pair, options):
         al.simulate(model, q0, v0, duration=1.0, step=0.1, events=[event], sensors=[switch], progress=False)
 
 
+@pytest.mark.parametrize("options", [{"step": 0.1, "integrator": "rk4"}, {"integrator": "dop853"}])
+def test_latches_that_are_due_at_the_start_close_there(pair, options):
+    model, q0, v0 = pair
+    near = q0.copy()
+    near[model.q_slice("chaser_flight").start] -= 0.15
+    event, capture = sc.docking(model, "port", "probe", reach=0.1, joint=al.Spherical())
+    closing, _ = sc.latching(capture, 0.0)
+    run = al.simulate(model, near, v0, duration=1.0, events=[event, closing], progress=False, **options)
+    assert [x.name for x in run.events] == ["capture of probe", "latch of probe"]
+    assert not any(name.startswith("refused") for x in run.events for name in x.quantities)
+    assert run.report.momentum_error is None or max(run.report.momentum_error) < 1e-12
+    w = [
+        model.frame_velocity(run.q[-1], run.v[-1], x, reference="local_world_aligned")
+        for x in ("port", "probe")
+    ]
+    np.testing.assert_allclose(w[1][:3], w[0][:3], atol=1e-12)  # rigid
+    # further away there is nothing to latch then, which is told
+    far = al.simulate(model, q0, v0, duration=1.0, events=[event, closing], progress=False, **options)
+    assert [next(iter(x.quantities)) for x in far.events] == ["refused: not captured"]
+    with pytest.raises(ArgumentError, match="latching: time is inf, expected seconds"):
+        sc.latching(capture, np.inf)
+
+
+def test_ports_and_entry_are_where_the_parameters_of_the_run_put_them():
+    builder = al.ModelBuilder("pair", gravity=(0, 0, 0))
+    arm = builder.parameter("arm", 1.0)
+    builder.body("target", al.Inertia.box(8.0, (2, 2, 2)), joint=al.Free(), joint_name="target_flight")
+    builder.body("chaser", al.Inertia.box(3.0, (1, 1, 1)), joint=al.Free(), joint_name="chaser_flight")
+    sc.docking_port(builder, "port", "target", (arm, 0.0, 0.0))
+    sc.docking_port(builder, "probe", "chaser", (-0.5, 0, 0), quaternion_wxyz=(0, 0, 0, 1))
+    model = builder.build()
+    q0, v0 = model.neutral(), np.zeros(model.nv)
+    q0[model.q_slice("chaser_flight").start] = 2.5  # the port is 1 m off, or half of it with a longer arm
+    v0[model.v_slice("chaser_flight").start + 3] = -0.1
+    event, _ = sc.docking(model, "port", "probe", reach=0.1)
+    given = {"duration": 12.0, "step": 0.1, "integrator": "rk4", "events": [event], "progress": False}
+    for length, time in ((1.0, 9.0), (1.5, 4.0)):
+        run = al.simulate(model, q0, v0, parameters={"arm": length}, **given)
+        assert run.events[0].time == pytest.approx(time, abs=1e-9)
+        assert run.events[0].quantities["distance"] == pytest.approx(0.1, abs=1e-9)
+    space = sc.Environment(sc.Epoch.of("2026-03-01T12:00:00"), sc.Cowell())
+    entry = space.entry(model, "port", height=100e3)
+    q0[0] = 6378137.0 + 100e3  # the port decides, which is above
+    lower = entry.value(0.0, q0, v0, {"arm": -2.0}) - entry.value(0.0, q0, v0)
+    assert lower == pytest.approx(-3.0, abs=1e-5)  # the ellipsoid is 0.1 deg off these axes
+
+
 def test_an_arm_berths_a_module():
     builder = al.ModelBuilder("station", gravity=(0, 0, 0))
     builder.body("hub", al.Inertia.box(20.0, (3, 3, 3)), joint=al.Free(), joint_name="flight")

@@ -11,7 +11,7 @@ import pytest
 import alembert as al
 from alembert import ArgumentError, spacecraft
 from alembert.simulate.elements import Places
-from alembert.simulate.rotors import without_angles
+from alembert.simulate.symmetries import without_angles
 from alembert.spacecraft import (
     Cowell,
     Encke,

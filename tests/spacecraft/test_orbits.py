@@ -8,6 +8,7 @@ import pytest
 
 import alembert as al
 from alembert import ArgumentError
+from alembert.errors import AlembertWarning
 from alembert.spacecraft import Cowell, Encke, Environment, Epoch, Orbit, sun_synchronous
 
 MU = 3.986004418e14
@@ -62,6 +63,14 @@ def test_two_line_elements():
     assert np.linalg.norm(later.state()[0] - r) < 30.0  # J2 over a minute: 1e-2 m/s^2 60^2/2 is 18 m
     with pytest.raises(ArgumentError, match="line 2"):
         Orbit.of_tle(lines[0], "nothing")
+    with pytest.raises(ArgumentError, match="line 2 ends with the checksum '7', and its characters give 8"):
+        Orbit.of_tle(lines[0], lines[1].replace("51.6416", "51.6417"))
+    with pytest.warns(AlembertWarning, match="is 31 days after that of the elements"):
+        Orbit.of_tle(*lines, epoch=orbit.epoch + 31 * 86400.0)
+    with pytest.warns(
+        AlembertWarning, match="altitude is 500 m, where nothing orbits; heights are in metres"
+    ):
+        Orbit.circular(500.0)
 
 
 @pytest.mark.parametrize(

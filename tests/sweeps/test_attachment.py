@@ -13,10 +13,8 @@ from alembert.sensitivity import curvature, products, regressor
 from alembert.spatial import Force, Motion
 from alembert.sweeps import Program, Tree, expressions, step_graphs, twin
 from alembert.sweeps import operators as spatial_operators
-from alembert.sweeps.attachment import RigidAttachment
 from alembert.sweeps.kinds import kinds
-from alembert.sweeps.node import Node
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import Node, Record, RigidAttachment
 
 MODULES = (sweeps, sensitivity, spatial_operators, twin, curvature, regressor)
 PROGRAMS = {
@@ -116,7 +114,7 @@ def test_nodes_on_different_carriers_are_of_different_kinds():
     builder.body("boom", boom, joint=hinge, parent="b")
     builder.body("c", alembert.Inertia.sphere(1.0, 0.1), joint=hinge, parent="boom", node="tip")
     tree = Tree.of(builder.build())
-    found = kinds(tree, tree.parameter_symbols)
+    found = kinds(tree)
     on_modes = {tree.joints[k].name for kind in found if kind.structure.carrier.modes for k in kind.nodes}
     assert on_modes == {"c_joint"}
     assert {tree.joints[k].name for kind in found if kind.structure.stiffening for k in kind.nodes} == {
@@ -127,7 +125,7 @@ def test_nodes_on_different_carriers_are_of_different_kinds():
 def test_steps_name_their_parents_nowhere():
     """`b.parent` is for attachments and for those who make the records."""
     root = Path(alembert.__file__).parent
-    own = {"program.py", "attachment.py", "step_graphs.py"}
+    own = {"program.py", "node.py", "attachment.py", "step_graphs.py"}
     for path in [*root.glob("sweeps/*.py"), *root.glob("sensitivity/*.py")]:
         if path.name in own:
             continue

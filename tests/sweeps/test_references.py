@@ -13,13 +13,13 @@ import pytest
 from alembert import library
 from alembert.sensitivity import products
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, articulated, expressions, step_graphs
+from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, expressions, forward_dynamics, step_graphs
 from alembert.sweeps.operators import INNOVATIONS
 
 EPS = np.finfo(float).eps
 TESTS = Path(__file__).parents[1]
 FAST = {
-    "sweeps.articulated": ("P - U D^-1 U^T", "sweeps/test_references.py"),
+    "sweeps.forward_dynamics": ("P - U D^-1 U^T", "sweeps/test_references.py"),
     "sensitivity.mass_factor": ("alembert.sweeps.operators", "sweeps/test_references.py"),
     "sensitivity.inverse_dynamics": ("alembert.sweeps.inverse_dynamics", "sensitivity/test_derivatives.py"),
     "sensitivity.products": ("alembert.sensitivity.traces", "sensitivity/test_products.py"),
@@ -70,7 +70,7 @@ def test_entries_that_are_known_without_arithmetic(derived, monkeypatch):
         program = getattr(products, derived)(program, tuple(program.given))[0]
     fast = function(program, tree)
     monkeypatch.setattr(step_graphs, "GRAPHS", {})
-    for module in (articulated, products):
+    for module in (forward_dynamics, products):
         monkeypatch.setattr(module, "unit_columns", lambda S: [])
     plain = function(program, tree)
     assert fast.n_instructions() < plain.n_instructions()
@@ -86,7 +86,7 @@ def test_inertias_in_two_turns_where_the_placement_permutes_axes(monkeypatch):
     tree = Tree.of(library.arm7())
     fast = function(FORWARD_DYNAMICS, tree)
     monkeypatch.setattr(step_graphs, "GRAPHS", {})
-    monkeypatch.setattr(articulated, "_to_parent", lambda P, b: P.transform(b.X))
+    monkeypatch.setattr(forward_dynamics, "_to_parent", lambda P, b: P.transform(b.X))
     plain = function(FORWARD_DYNAMICS, tree)
     assert fast.n_instructions() < plain.n_instructions()
     rng = np.random.default_rng(2)

@@ -9,7 +9,7 @@ import pytest
 import alembert as al
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_AND_DERIVATIVES
 from alembert.sweeps import FORWARD_DYNAMICS, Tree, expressions, step_graphs
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import Record
 
 PROGRAMS = {"forward": FORWARD_DYNAMICS, "derivatives": INVERSE_DYNAMICS_AND_DERIVATIVES}
 

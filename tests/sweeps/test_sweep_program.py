@@ -6,9 +6,9 @@ import pytest
 
 from alembert import library, sweeps
 from alembert.sweeps import Program, Tree, expressions
-from alembert.sweeps.articulated import unit_columns
+from alembert.sweeps.forward_dynamics import unit_columns
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import inward, outward
-from alembert.sweeps.record import Record
 
 
 def test_a_missing_field_says_that_no_step_made_it():

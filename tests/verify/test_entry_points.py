@@ -74,6 +74,4 @@ def test_a_name_of_the_package_cannot_be_taken(install):
     folder = install({"reach": CASE.format(name="screw_descent", value=0.85)})
     done = verify(folder, "--list")
     assert done.returncode == 2
-    assert "'screw_descent' is in alembert.verify.cases.bodies_on_guides and in" in " ".join(
-        done.stderr.split()
-    )
+    assert "'screw_descent' is in alembert.verify.cases.rigid_bodies and in" in " ".join(done.stderr.split())

@@ -31,7 +31,7 @@ def test_models_and_results_are_shown_and_escaped(model, run):
         text = thing._repr_html_()
         assert "<img src=x" not in text
         assert "&lt;img src=x" in text
-    assert "1 degrees of freedom" in model._repr_html_()
+    assert "1 degree of freedom" in model._repr_html_()
     assert "energy kept to" in run._repr_html_()
     assert "data:image/png;base64," in run._repr_html_()
 

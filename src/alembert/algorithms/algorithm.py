@@ -16,8 +16,8 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program, Tree, expressions
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import outward, unroll
-from alembert.sweeps.record import Record
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -185,16 +185,15 @@ class Algorithm:
     is_method: bool = True
     """whether models have a method of this name; others stand behind methods"""
 
+    def __post_init__(self) -> None:
+        if not self.program_inputs:
+            object.__setattr__(self, "program_inputs", self.inputs)
+
     @property
     def sweeps(self) -> tuple[Program, tuple[str, ...]]:
         """The program and the names of its inputs."""
         assert self.program is not None, self.name
-        return self.program, self.program_inputs or self.inputs
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What callers know the inputs of the program as, where it is something else."""
-        return {a: b for a, b in zip(self.program_inputs, self.inputs, strict=False) if a != b}
+        return self.program, self.program_inputs
 
     @property
     def on_frame(self) -> bool:
@@ -204,8 +203,9 @@ class Algorithm:
         """The results on expressions."""
         if self.graph is not None:
             return self.graph(s)
-        program, _ = self.sweeps
-        return s.run(program, **{inside: s.given[label] for inside, label in self.labels.items()})
+        program, inside = self.sweeps
+        names = zip(inside, self.inputs, strict=True)
+        return s.run(program, **{name: s.given[label] for name, label in names if name != label})
 
 
 @dataclass(frozen=True)

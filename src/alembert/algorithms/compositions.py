@@ -33,7 +33,7 @@ from alembert.lowering.rolled import Mode, RolledSource
 from alembert.sensitivity import adjoint_traces
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program, Tree
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import Record
 
 if TYPE_CHECKING:
     from alembert.model import Model

@@ -17,7 +17,7 @@ from alembert.algorithms.derivatives import Derivatives
 from alembert.algorithms.frames import Reference, check_about, check_reference
 from alembert.algorithms.table import find
 from alembert.engine.c_export import export_c
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, writing
 from alembert.model import WORLD
 
 if TYPE_CHECKING:
@@ -165,10 +165,8 @@ class Compute(Derivatives):
     def exported(
         self, graph: str, options: Options, directory: str | Path, name: str, at: Any, precision: str
     ) -> list[Path]:
-        try:
+        with writing(directory):
             return export(self.model, graph, options, directory, name=name, at=at, precision=precision)
-        except OSError as error:
-            raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
     @staticmethod
     def _refuse_options(function: str, at: Any, actuated: Any, weights: Any) -> None:

@@ -59,7 +59,7 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
     outputs = [Argument(x, (n, n)) for x in (("dq", "dv", "da") if inverse else ("dq", "dv", "dtau"))]
     if not inverse:
         outputs = [Argument("a", (n,)), *outputs]
-    rolled = kernels.is_rolled(tree, program, lowering)  # refuses unknown words
+    rolled = kernels.is_rolled(tree, program, lowering)
     if tree.has_modes:
         by_rows = kernels.is_rolled(tree, INVERSE_DYNAMICS, lowering)
         key = f"{model.fingerprint}:{name}:{','.join(names)}:{'adjoint rows' if by_rows else 'columns'}"
@@ -328,7 +328,6 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     inputs = kernels.arguments(model, tree, INVERSE_DYNAMICS_DERIVATIVES, names)
     with_free = [*inputs[:3], Argument("free", (n,)), *inputs[3:]]
     outputs = [Argument(x, (n, n)) for x in ("dq", "dv", "inverse", "tau_q", "tau_v", "M")]
-    kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
 
     def build() -> KernelSource:
         if tree.has_modes:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import results
-from alembert.algorithms.arguments import Parameters, Wrenches
-from alembert.algorithms.evaluation import all_finite
+from alembert.algorithms.evaluation import Parameters, Wrenches, all_finite
 from alembert.algorithms.kinematics import Kinematics
 from alembert.errors import ArgumentError
 

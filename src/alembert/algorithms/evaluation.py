@@ -1,150 +1,199 @@
-"""From the name of an algorithm and its arguments to its results; which results are not finite, and why."""
+"""From the name of an algorithm and what the user gives (arrays, wrenches, parameters, values by name) to its results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import kernels
+from alembert.algorithms import frames, kernels
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.arguments import Arguments, Parameters, Wrenches
+from alembert.algorithms.failures import Failures
 from alembert.algorithms.kernels import Lowering
+from alembert.algorithms.physical import Physical
 from alembert.algorithms.table import TABLE, known_as
-from alembert.arguments import mapping
+from alembert.arguments import common, mapping, numbers
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.expression import names_in
 from alembert.joints import JointType
-from alembert.model import modal_checks
-from alembert.model.space import Owner
+from alembert.model import Placement
+from alembert.model.placement import PlacementProduct
+from alembert.model.printing import unknown
+from alembert.model.space import Owner, with_own_axis
+from alembert.spatial import Pose
+from alembert.sweeps import Tree
+from alembert.sweeps.tree import Where
+
+if TYPE_CHECKING:
+    from alembert.model import Model
 
 Array = np.ndarray
-_SINGULAR = "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
+Wrenches = Mapping[str, Any]
+Parameters = Mapping[str, Any] | None
+FrameLike = str | tuple[str, Placement]
+"""a frame, or a place on it"""
 
 
-class Failures(Arguments):
-    """Says why a result is not finite."""
+class Arguments:
+    """Reads what the user gives to the algorithms of a model."""
 
-    def explain(self, name: str, result: Any, given: tuple[Any, ...], kernel: Kernel) -> None:
-        """Say why results are not finite: raise for one state, warn for some states of a batch."""
-        results = result if isinstance(result, tuple) else (result,)
-        bad = np.False_
-        for x, declared in zip(results, kernel.results, strict=True):
-            bad = bad | ~np.isfinite(x).all(axis=tuple(range(-len(declared.shape), 0)))
-        if np.any(bad):
-            self.report(name, np.asarray(bad), self._reasons(np.asarray(bad), given, kernel))
-
-    def _reasons(self, bad: Array, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
-        """The reason of the first bad state; of others, if they have other reasons, with how many they are."""
-        if not bad.ndim:
-            return self._reason(given, kernel, otherwise)
-        found: list[str] = []
-        left = bad.copy()
-        while np.any(left):
-            first = tuple(int(index[0]) for index in np.nonzero(left))
-            reason = self._reason(_state(given, kernel, bad.shape, first), kernel, otherwise)
-            alike = left & self._alike(reason, given, kernel, bad.shape, otherwise)
-            alike[first] = True
-            where = "" if not found else f" ({np.count_nonzero(alike)}, the first at {_index(first)})"
-            found.append(f"{reason}{where}")
-            left &= ~alike
-        return "; ".join(found)
-
-    def _alike(
-        self,
-        reason: str,
-        given: tuple[Any, ...],
-        kernel: Kernel,
-        shape: tuple[int, ...],
-        otherwise: str,
-    ) -> Array:
-        """The states that fail for the same kind of reason: an input that is not finite, a joint, or neither."""
-        inputs = np.zeros(shape, dtype=bool)
-        for argument, value in zip(kernel.arguments, given, strict=True):
-            x = np.asarray(value, dtype=float)
-            wrong = ~np.isfinite(x).all(axis=tuple(range(-len(argument.shape), 0)))
-            inputs |= _over(wrong, shape)
-        if not reason.startswith(("joint ", "body ")) and reason != otherwise:
-            return inputs
-        q = np.asarray(given[0], dtype=float)
-        joints = np.zeros(shape, dtype=bool)
-        for o in self.model.space:
-            if o.type.singularity(q[..., o.q]) or o.type.problem(q[..., o.q]):
-                states = q[..., o.q].reshape(-1, o.type.nq)
-                own = [bool(o.type.singularity(x) or o.type.problem(x)) for x in states]
-                own_mask = _over(np.array(own).reshape(q.shape[:-1]), shape)
-                if reason.startswith(f"joint {o.name!r}:"):
-                    return own_mask & ~inputs
-                joints |= own_mask
-        return ~(inputs | joints)
-
-    def report(self, name: str, bad: Array, reason: str) -> None:
-        if bad.ndim == 0:
-            raise NumericalError(f"{name}: the result is not finite; {reason}")
-        where = _index(tuple(int(index[0]) for index in np.nonzero(bad)))
-        warn(
-            f"{name}: {np.count_nonzero(bad)} of {bad.size} states have no finite result, the first at "
-            f"{where}; {reason}"
-        )
+    def __init__(self, model: Model) -> None:
+        self.model = model
 
     @cached_property
-    def lockable(self) -> list[Owner]:
-        """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
-        return [
-            self.model.space[k]
-            for k, joint in enumerate(self.model.joints)
-            if type(joint.type).singularity is not JointType.singularity
-            and not (joint.armature or joint.rotors)
+    def tree(self) -> Tree:
+        return Tree.of(self.model)
+
+    numbers = staticmethod(numbers)
+
+    def by_name(
+        self, function: str, values: Mapping[str, Any] | None, what: str, states: Sequence[Any] = ()
+    ) -> tuple[Array, Array]:
+        """Which speeds are named, and their values (..., nv); `states` (..., n) go with them."""
+        named = np.zeros(self.model.nv, dtype=bool)
+        entries: list[tuple[str, slice, Array]] = []
+        slices = self.named_slices(function, values, what)
+        given = [
+            (self.numbers(function, f"{what}: {name!r}", (values or {})[name]), s.stop - s.start)
+            for name, s in slices.items()
         ]
-
-    def mark_locked(self, name: str, given: tuple[Any, ...], result: Any) -> None:
-        """NaN where a joint has lost a degree of freedom: rounding makes large numbers of what should be infinite."""
-        q = np.asarray(given[0], dtype=float)
-        free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.model.nv)
-        for o in self.lockable:
-            if not np.any(free[o.v]) or not o.type.singularity(q[..., o.q]):
-                continue
-            locked = np.array([bool(o.type.singularity(x)) for x in q[..., o.q].reshape(-1, o.type.nq)])
-            results = result if isinstance(result, tuple) else (result,)
-            locked = np.broadcast_to(locked.reshape(q.shape[:-1]), results[0].shape[:-1])
-            for x in results:
-                x[locked] = np.nan
-
-    def _reason(self, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
-        """The first input that is not finite, or the joint that cannot be solved for, or `otherwise`."""
-        for argument, value in zip(kernel.arguments, given, strict=True):
-            x = np.asarray(value, dtype=float)
-            if not np.all(np.isfinite(x)):
-                names = {
-                    "q": self.model.coordinate_names,
-                    "parameters": tuple(self.model.parameter_values),
-                }.get(argument.name, self.model.speed_names)
-                entries = np.argwhere(~np.isfinite(x))[0]
-                label = (
-                    f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
+        for (name, s), x in zip(slices.items(), with_own_axis(given, states), strict=True):
+            width = s.stop - s.start
+            if x.ndim == 0 or x.shape[-1] != width:
+                raise ArgumentError(
+                    f"{function}: {what}: {name!r} has shape {x.shape}, expected (..., {width})"
                 )
-                what = known_as(kernel.name, argument.name)
-                return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-        last = kernel.arguments[-1].name == "parameters"
-        values = dict(zip(self.model.parameter_values, given[-1], strict=True)) if last else {}
-        return self.trouble(np.asarray(given[0], dtype=float), values, otherwise)
+            named[s] = True
+            entries.append((name, s, x))
+        batch = common(function, [(f"{what}: {name!r}", x.shape[:-1]) for name, _, x in entries])
+        total = np.zeros((*batch, self.model.nv))
+        for _, s, x in entries:
+            total[..., s] = x
+        return named, total
 
-    def trouble(self, q: Array, parameters: Mapping[str, float], otherwise: str = _SINGULAR) -> str:
-        """Why there is no solution at finite coordinates: a joint, a body, or `otherwise`."""
-        return self.model.space.trouble(q) or overbent(self.model, q, parameters) or otherwise
+    def named_slices(self, function: str, values: Mapping[str, Any] | None, what: str) -> dict[str, slice]:
+        """The speeds of joints, or of single degrees of freedom, by their names."""
+        places = self.model.space.speed_places
+        found: dict[str, slice] = {}
+        named: set[int] = set()
+        for name in mapping(function, what, values):
+            if name not in places and name not in self.model.joint_indices:
+                raise ArgumentError(
+                    unknown(f"{function}: {what}: no joint or degree of freedom", name, places)
+                )
+            s = places[name] if name in places else self.model.v_slice(name)
+            if named & set(range(s.start, s.stop)):
+                raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
+            named |= set(range(s.start, s.stop))
+            found[name] = s
+        return found
 
+    def refuse_both(self, function: str, speeds: Sequence[int]) -> None:
+        if len(speeds):
+            both = ", ".join(self.model.speed_names[k] for k in speeds)
+            raise ArgumentError(f"{function}: {both} is given both an acceleration and a torque; give one")
 
-def overbent(model: Any, q: Array, parameters: Mapping[str, float]) -> str | None:
-    """The sentence for the first flexible body that a configuration deflects too far, if there is one."""
-    values = {**model.parameter_values, **parameters}
-    for name, owner in model.space.of_bodies.items():
-        sentence = modal_checks.overbent(model.body(name).flexible, name, q[..., owner.q], values)
-        if sentence:
-            return sentence
-    return None
+    def parameter_array(self, name: str, parameters: Parameters) -> Array:
+        defaults = self.parameter_defaults
+        if parameters is None or not mapping(name, "parameters", parameters):
+            return defaults
+        for key in parameters:
+            if key not in self.model.parameter_values:
+                raise ArgumentError(unknown(f"{name}: no parameter", key, self.model.parameter_values))
+        columns = {
+            key: self.numbers(name, f"parameter {key!r}", parameters.get(key, value))
+            for key, value in self.model.parameters
+        }
+        common(name, [(f"parameter {key!r}", x.shape) for key, x in columns.items()])
+        found = np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
+        self.physical.check(name, found)
+        return found
+
+    def with_parameters(self, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
+        """The arguments of a kernel, with the parameters where the model has any."""
+        if self.model.parameters:
+            return (*given, self.parameter_array(name, parameters))
+        if mapping(name, "parameters", parameters):
+            raise ArgumentError(f"{name}: parameters are given, but the model has none")
+        return given
+
+    @cached_property
+    def physical(self) -> Physical:
+        return Physical(self.model)
+
+    @cached_property
+    def parameter_defaults(self) -> Array:
+        return np.array([value for _, value in self.model.parameters])
+
+    def carrier(self, name: str) -> tuple[int, Where]:
+        """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
+        found = self._carriers.get(name) if isinstance(name, str) else None
+        if found is None:
+            found = self._carriers[name] = self.tree.carrier(self.model.frame(name))
+        return found
+
+    @cached_property
+    def _carriers(self) -> dict[str, tuple[int, Where]]:
+        return {}
+
+    def carriers(self, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
+        """`_carrier` of several frames, or of places on them."""
+        if isinstance(places, str) or not places:
+            raise ArgumentError(
+                f"{function}: frames is {places!r}, expected a list of names or (name, placement)"
+            )
+        found = []
+        for entry in places:
+            pair = (entry, Placement()) if isinstance(entry, str) else entry
+            if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Placement):
+                raise ArgumentError(
+                    f"{function}: frames: {entry!r} is neither the name of a frame nor (name, Placement)"
+                )
+            name, place = pair
+            node, where = self.carrier(name)
+            found.append((node, where @ place))
+        return tuple(found)
+
+    def locate(self, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
+        """The node that carries a frame and the frame's pose on it, (..., 3, 3) and (..., 3) over arrays of parameters."""
+        if isinstance(name, str) and name in self._fixed_poses:
+            return self._fixed_poses[name]
+        node, placement = self.carrier(name)
+        parts = placement.parts if isinstance(placement, PlacementProduct) else (placement,)
+        if not names_in(tuple((part.translation, part.quaternion) for part in parts)):
+            self._fixed_poses[name] = node, placement.pose()
+            return self._fixed_poses[name]
+        values = self.parameter_array(function, parameters)
+        if values.ndim == 1:
+            return node, placement.pose(dict(zip(self.model.parameter_values, values.tolist(), strict=True)))
+        X = kernels.placement_kernel(self.model, name, placement)(values)
+        return node, Pose(X[..., :9].reshape(*X.shape[:-1], 3, 3), X[..., 9:])
+
+    @cached_property
+    def _fixed_poses(self) -> dict[str, tuple[int, Pose]]:
+        return {}
+
+    def check_moves(self, function: str, frame: str) -> None:
+        if self.carrier(frame)[0] < 0:
+            raise ArgumentError(f"{function}: wrench on frame {frame!r}, which does not move")
+
+    def wrench_array(self, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
+        """(..., nodes, 6) from wrenches on frames."""
+        parts = []
+        for frame, value in mapping(name, "wrenches", wrenches).items():
+            self.check_moves(name, frame)
+            node, offset = self.locate(name, frame, parameters)
+            F = self.numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
+            parts.append((frame, node, frames.carried(offset, F)))
+        batch = common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])
+        total = np.zeros((*batch, len(self.tree), 6))
+        for _, node, F in parts:
+            total[..., node, :] += F
+        return total
 
 
 def all_finite(result: Any) -> bool:
@@ -164,29 +213,7 @@ def _finite(x: Array) -> bool:
         return isfinite(flat.dot(flat))
 
 
-def _state(
-    given: tuple[Any, ...], kernel: Kernel, shape: tuple[int, ...], index: tuple[int, ...]
-) -> tuple[Any, ...]:
-    """The arguments of one state of a batch."""
-    found = []
-    for argument, value in zip(kernel.arguments, given, strict=True):
-        x = np.asarray(value, dtype=float)
-        own = x.shape[: x.ndim - len(argument.shape)]
-        position = np.arange(int(np.prod(own))).reshape(own)
-        found.append(x.reshape(-1, *argument.shape)[_over(position, shape)[index]])
-    return tuple(found)
-
-
-def _over(x: Array, shape: tuple[int, ...]) -> Array:
-    """An array over a batch as one over all of it; some callers give a batch in one dimension."""
-    return x.reshape(shape) if x.size == np.prod(shape) else np.broadcast_to(x, shape)
-
-
-def _index(index: tuple[int, ...]) -> Any:
-    return index if len(index) > 1 else index[0]
-
-
-class Evaluator(Failures):
+class Evaluator(Arguments, Failures):
     """Runs kernels."""
 
     def evaluate(
@@ -244,6 +271,29 @@ class Evaluator(Failures):
         return result
 
     @cached_property
+    def lockable(self) -> list[Owner]:
+        """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
+        return [
+            self.model.space[k]
+            for k, joint in enumerate(self.model.joints)
+            if type(joint.type).singularity is not JointType.singularity
+            and not (joint.armature or joint.rotors)
+        ]
+
+    def mark_locked(self, name: str, given: tuple[Any, ...], result: Any) -> None:
+        """NaN where a joint has lost a degree of freedom: rounding makes large numbers of what should be infinite."""
+        q = np.asarray(given[0], dtype=float)
+        free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.model.nv)
+        for o in self.lockable:
+            if not np.any(free[o.v]) or not o.type.singularity(q[..., o.q]):
+                continue
+            locked = np.array([bool(o.type.singularity(x)) for x in q[..., o.q].reshape(-1, o.type.nq)])
+            results = result if isinstance(result, tuple) else (result,)
+            locked = np.broadcast_to(locked.reshape(q.shape[:-1]), results[0].shape[:-1])
+            for x in results:
+                x[locked] = np.nan
+
+    @cached_property
     def _direct(self) -> dict[str, Callable[..., Any] | None]:
         """Of algorithms that were called: the compiled function for one state, where nothing but its result is checked."""
         return {}
@@ -278,14 +328,14 @@ class Evaluator(Failures):
                 raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
             self.kernels[key] = kernels.graph_kernel(self.model, name, Options(), name)
         else:
-            program, names = algorithm.sweeps
+            names = algorithm.program_inputs
             self.kernels[key] = kernels.program_kernel(
                 self.model,
                 self.tree,
-                program,
+                algorithm.program,
                 (*names, "wrench") if wrenches else names,
                 name=name,
-                labels=algorithm.labels,
+                labels=dict(zip(names, algorithm.inputs, strict=True)),
                 lowering=lowering,
             )
         return self.kernels[key]

@@ -217,7 +217,6 @@ def check_lowering(function: str, lowering: Lowering) -> None:
 
 def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
     """Whether to make loops over the nodes rather than code for each of them."""
-    check_lowering(program.name, lowering)
     if lowering == "auto":
         return len(tree) + tree.mode_count > MOST_NODES or (
             program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS

@@ -8,8 +8,7 @@ import numpy as np
 
 from alembert.algorithms import frames, kernels
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.arguments import Parameters, Wrenches
-from alembert.algorithms.evaluation import Evaluator
+from alembert.algorithms.evaluation import Evaluator, Parameters, Wrenches
 from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
 from alembert.errors import NumericalError

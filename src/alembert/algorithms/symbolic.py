@@ -9,7 +9,7 @@ import casadi as ca
 
 from alembert.algorithms import algorithm, directional_kernels, frames, kernels
 from alembert.algorithms.algorithm import Algorithm, Graph, Options
-from alembert.algorithms.arguments import FrameLike
+from alembert.algorithms.evaluation import FrameLike
 from alembert.algorithms.expressions import checked, joined, parameter_column
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.results import (

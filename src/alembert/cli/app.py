@@ -112,7 +112,9 @@ def _outcome(run: Callable[[], Any], args: Sequence[str]) -> int:
             code, text = _explained(error)
             if code is None:
                 raise
-            return _refused(code, text, type(error).__name__, args)
+            return _refused(
+                code, text, type(error).__name__, args, "\n".join(getattr(error, "__notes__", []))
+            )
 
 
 def _explained(error: Exception) -> tuple[int | None, str]:
@@ -153,8 +155,8 @@ def _usage(error: Any, args: Sequence[str]) -> int:
     return _refused(BAD_INPUT, text, "UsageError", args)
 
 
-def _refused(code: int, text: str, kind: str, args: Sequence[str]) -> int:
-    console.error(text)
+def _refused(code: int, text: str, kind: str, args: Sequence[str], more: str = "") -> int:
+    console.error(f"{text}\n{more}".rstrip())
     if "--json" in args:
         typer.echo(json.dumps({"error": {"type": kind, "message": text, "exit_code": code}}, indent=2))
     return code

@@ -40,8 +40,8 @@ from alembert.model.elements import DOT
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, counterpart, outward, seen, unroll
-from alembert.sweeps.record import Record
 from alembert.sweeps.tree import Tree, Where
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from alembert.constraints.tolerances import RANK as RANK
 
@@ -162,7 +163,5 @@ def kernel_basis(G: Array, dependent: Array, free: Array) -> Array:
 
 def _pivoted(A: Array) -> tuple[Array, Array]:
     """A matrix whose upper triangle is R, and the order of the columns, in A P = Q R."""
-    from scipy.linalg.lapack import dgeqp3  # takes longer to import than the rest of the package
-
-    factors, order, _, _, _ = dgeqp3(A)
+    factors, order, _, _, _ = scipy.linalg.lapack.dgeqp3(A)
     return factors, order - 1

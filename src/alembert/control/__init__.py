@@ -5,8 +5,11 @@
     G = al.control.tf([1], [1, 0.1, 1])
     G.hinf_norm().gain, G.poles(), G.zeros()
 
-`al.linearize(model, ...)` gives linear models of mechanisms; `to_statespace()` brings them here.
+`al.linearize(model, q)` gives linear models of mechanisms; the functions here take them as they are.
 """
+
+from inspect import isclass as _isclass
+from inspect import isfunction as _isfunction
 
 from alembert.control.codesign import Design as Design
 from alembert.control.codesign import DesignPoint as DesignPoint
@@ -136,3 +139,7 @@ from alembert.control.uncertain_systems import UncertainSystem as UncertainSyste
 from alembert.control.uncertain_systems import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment
 from alembert.control.weighting import weighted_lqg as weighted_lqg
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name, x in globals().items() if (_isfunction(x) or _isclass(x)) and name[0] != "_")

@@ -26,7 +26,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
@@ -368,7 +368,9 @@ class _Codesign:
 
         options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500, "maxls": 40}
         for _ in range(3):  # begun anew, the memory of curvature is that of the end
-            x = minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+            x = scipy.optimize.minimize(
+                value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            ).x
         _, slopes, point, control, K = self.cost(x)
         free = [(0 < a < 1) if k < n else True for k, a in enumerate(x)]
         slope = float(np.abs(slopes[np.array(free)]).max(initial=0.0)) / scale

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import alike, append, close, common_dt, same_units, series, static
@@ -33,6 +33,7 @@ from alembert.control.norms import linf_norm
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
 
@@ -59,6 +60,7 @@ class LoopShaping:
         return 1 / self.best_margin
 
 
+@takes_systems()
 def coprime(G: StateSpace) -> tuple[StateSpace, StateSpace]:
     """(N, M) of (1), right normalised coprime factors."""
     return _coprime("coprime", G, G)
@@ -79,6 +81,7 @@ def _coprime(function: str, G: StateSpace, named: StateSpace) -> tuple[StateSpac
     return (from_bilinear(N, G.dt), from_bilinear(M, G.dt)) if G.is_discrete else (N, M)
 
 
+@takes_systems()
 def nu_gap(G1: StateSpace, G2: StateSpace) -> float:
     """The nu-gap of two systems with the same signals, between 0 and 1."""
     given = G1, G2
@@ -100,6 +103,7 @@ def nu_gap(G1: StateSpace, G2: StateSpace) -> float:
     return min(1.0, linf_norm(difference).gain)
 
 
+@takes_systems()
 def gap(G1: StateSpace, G2: StateSpace) -> float:
     """The gap of two systems with the same signals, between 0 and 1; no smaller than the nu-gap."""
     pair = _pair("gap", G1, G2)
@@ -107,6 +111,7 @@ def gap(G1: StateSpace, G2: StateSpace) -> float:
     return max(_directed(first, second), _directed(second, first))
 
 
+@takes_systems()
 def ncf_margin(G: StateSpace, K: StateSpace, *, sign: int = -1) -> float:
     """b of (2), with negative feedback unless `sign` is 1; zero where the loop is not stable."""
     K = K if sign == 1 else -K
@@ -129,6 +134,7 @@ def ncf_margin(G: StateSpace, K: StateSpace, *, sign: int = -1) -> float:
     return 1 / linf_norm(whole).gain
 
 
+@takes_systems()
 def ncfsyn(G: StateSpace, W1: Any = 1.0, W2: Any = 1.0, *, factor: float = 1.1) -> LoopShaping:
     """The controller (3) of the shaped plant W2 G W1, at `factor` times the least g; u = W1 K W2 y."""
     if not factor >= 1:

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.norms import PeakGain

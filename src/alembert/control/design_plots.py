@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.view import figures
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from alembert.control.codesign import ParetoFront
     from alembert.control.robustness import MuResponse
-    from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
 PathLike = str | os.PathLike[str] | None
@@ -36,6 +37,7 @@ class StepInfo:
     overshoot: float
 
 
+@takes_systems()
 def step_info(G: StateSpace, *, t: Any = None, band: float = 0.02) -> StepInfo:
     """Of a stable system with one input and one output; times are those of the points of the response."""
     if G.shape != (1, 1):
@@ -172,9 +174,10 @@ def pareto(front: ParetoFront, path: PathLike) -> Figure:
     figure = figures.new_figure("plot", 9.6, 4.2)
     left, right = figure.subplots(1, 2)
     left.plot(front.structure, front.control, marker="o", ms=4, **figures.style(0))
-    for k in (0, len(front.designs) - 1):
-        left.annotate(f"share {front.shares[k]:.2g}", (front.structure[k], front.control[k]), xytext=(6, 6),
-                      textcoords="offset points", fontsize="small")  # fmt: skip
+    for k, side in ((0, "left"), (len(front.designs) - 1, "right")):
+        left.annotate(f"share {front.shares[k]:.2g}", (front.structure[k], front.control[k]), xytext=(0, 8),
+                      textcoords="offset points", fontsize="small", ha=side)  # fmt: skip
+    left.margins(0.1)
     left.set_xlabel("cost of the structure")
     left.set_ylabel("cost of control")
     named = {name: [d.values[name] for d in front.designs] for name in front.designs[0].values}

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.io
-import scipy.sparse
-from scipy.io.matlab import MatReadError
+import scipy
 
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 
 
+@takes_systems()
 def to_control(G: StateSpace) -> Any:
     """A python-control `StateSpace`."""
     try:
@@ -71,11 +71,14 @@ def from_control(system: Any) -> StateSpace:
     )
 
 
+@takes_systems()
 def to_scipy(G: StateSpace) -> Any:
     """A `scipy.signal.StateSpace`."""
-    from scipy.signal import StateSpace as SciPyStateSpace  # takes long to import
-
-    return SciPyStateSpace(*G.matrices, dt=G.dt) if G.is_discrete else SciPyStateSpace(*G.matrices)
+    return (
+        scipy.signal.StateSpace(*G.matrices, dt=G.dt)
+        if G.is_discrete
+        else scipy.signal.StateSpace(*G.matrices)
+    )
 
 
 def from_scipy(system: Any) -> StateSpace:
@@ -90,7 +93,7 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
     """From a .mat file with A, B and C, and perhaps D and Ts (or dt)."""
     try:
         content = scipy.io.loadmat(path)
-    except (OSError, ValueError, NotImplementedError, MatReadError) as error:
+    except (OSError, ValueError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
         raise FileError(f"load_mat: {os.fspath(path)}: {error}") from None
     found = {name: value for name, value in content.items() if not name.startswith("__")}
     if missing := [name for name in "ABC" if name not in found]:
@@ -104,6 +107,7 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
     return StateSpace(A, B, C, D, float(dt[0]) if len(dt) else 0.0)
 
 
+@takes_systems()
 def save_mat(G: StateSpace, path: str | os.PathLike[str]) -> None:
     """Matrices, names and Ts; `ss(A, B, C, D, Ts)` makes the system of them in MATLAB."""
     names = {

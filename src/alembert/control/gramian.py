@@ -13,22 +13,20 @@ for the last diagonal entry a, the column a_1 above it, and the last row b of B.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import second_order_lyapunov
+from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import NumericalError
-
-if TYPE_CHECKING:
-    from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
 _MODAL_FROM = 60  # states; below, Bartels and Stewart's method takes no longer
 _LEFT = 1e-11  # of the largest term: the residual that the method of Bartels and Stewart leaves is some n times rounding
 
 
+@takes_systems()
 def gramians(G: StateSpace) -> tuple[Array, Array]:
     """(P, Q) of (1)."""
     G = stable_continuous("gramians", G)
@@ -36,6 +34,7 @@ def gramians(G: StateSpace) -> tuple[Array, Array]:
     return equation.solve(G.B @ G.B.T), equation.adjoint(G.C.T @ G.C)
 
 
+@takes_systems()
 def hankel_singular_values(G: StateSpace) -> Array:
     G = stable_continuous("hankel_singular_values", G)
     S, R = gramian_factors(G.A, G.B, G.C)

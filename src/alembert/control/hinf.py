@@ -17,6 +17,13 @@ and the central one is, with F = -R^-1 [D1.^T C1 + B^T X], L = -[B1 D.1^T + Y C^
     D^ = -D1121 D1111^T (g^2 - D1111 D1111^T)^-1 D1112 - D1122
     B^ = -Z L2 + Z (B2 + L12) D^,      C^ = F2 - D^ (C2 + F12),      A^ = A + B F - B^ (C2 + F12)                        (3)
 
+At the least g, test (f) makes Z infinite. Times Z^-1 = E = 1 - Y X / g^2 the equations of (3) stay finite,
+
+    E x' = (E (A + B F) - E B^ (C2 + F12)) x + E B^ y,      u = C^ x + D^ y,                                             (4)
+
+and where E is singular they are solved for the states that E leaves without a rate (Safonov, Limebeer, Chiang 1989,
+"Simplifying the H-infinity theory via loop-shifting, matrix-pencil and descriptor concepts").
+
 The least g is found by bisection between a level that fails (2) and the norm that the H2 controller reaches. The norm
 of the closed loop is then computed from the loop itself: a level at which (2) held only by rounding, as happens on
 lightly damped structures, is found out there, and the search goes on above it.
@@ -50,10 +57,15 @@ from alembert.control.synthesis import (
     refuse,
     violations,
 )
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
 _STEPS = 80
+_SINGULAR = (
+    1e-4  # eigenvalues of E in (4): at the least level, found to some 1e-7, rho(X Y) is as near to g^2
+)
+_NO_BACKOFF = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # the optimum, and levels for when rounding spoils it
 _SMALL = 1e-4  # cost and noise that make a singular problem regular, relative to C1 and B1
 _ROUNDING = 1e-7  # how far below zero the least eigenvalue of X may be, relative to the largest
 
@@ -67,6 +79,7 @@ class _Level:
     Y: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
 
 
+@takes_systems()
 def hinfsyn(
     P: StateSpace,
     *,
@@ -79,7 +92,8 @@ def hinfsyn(
     """The controller of least H-infinity norm from w to z, or one below the level `gamma`.
 
     `controls` and `measurements` are names of signals, or how many of the last ones. The level is found to `tolerance`
-    (relative); the controller is that of a level higher by `backoff`, since the optimal one is close to improper.
+    (relative); the controller is that of a level higher by `backoff`, since the optimal one is often fast. With a `backoff`
+    of zero it is the optimal one, by (4), as a rule with a state less.
     """
     P = ordered("hinfsyn", P, controls, measurements)
     p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
@@ -88,18 +102,18 @@ def hinfsyn(
     p, notes = _regular(p, wrong)
     problem = _Normal(p)
 
-    def closed(g: float) -> tuple[StateSpace, StateSpace, float] | None:
+    def closed(g: float, *, optimal: bool = False) -> tuple[StateSpace, StateSpace, float] | None:
         """Controller, loop and norm at a level that passes (2); None where one of them says otherwise."""
         level = problem.tests(g)
         if level.failed:
             return None
         try:
-            K = finished(P, around(problem.controller(g, level), p.D22))
+            K = finished(P, around(problem.controller(g, level, optimal=optimal), p.D22))
             loop = lft(P, K)
         except (np.linalg.LinAlgError, NumericalError):
             return None
         norm = hinf_norm(loop, tolerance=1e-8).gain
-        return (K, loop, norm) if norm <= g * (1 + 1e-6) else None
+        return (K, loop, norm) if norm <= g * (1 + (1e-5 if optimal else 1e-6)) else None
 
     if gamma is not None:
         level = problem.tests(float(gamma))
@@ -112,12 +126,14 @@ def hinfsyn(
 
     low, high = problem.least_level(), _reached(problem)
     passes: Callable[[float], bool] = problem.passes
+    lower = None
     for _ in range(5):
         low, high = _bisected(low, high, tolerance, passes)
-        for more in (backoff, 3 * backoff, 10 * backoff, 30 * backoff):
-            made = closed(high * (1 + more))
+        lower = low if lower is None else lower  # of (2) alone: that no loop was found is no proof
+        for more in (backoff, 3 * backoff, 10 * backoff, 30 * backoff) if backoff else _NO_BACKOFF:
+            made = closed(high * (1 + more), optimal=not more)
             if made is not None:
-                return Synthesis(*made, low, high * (1 + tolerance), notes)
+                return Synthesis(*made, lower, high * (1 + tolerance), notes)
         # the tests held by rounding only: from here on a level counts with its closed loop
         low, high, passes = high, _reached(problem), lambda g: closed(g) is not None
     raise NumericalError(
@@ -204,8 +220,8 @@ class _Normal:
         listed = sorted({f"{abs(x):.4g}" for x in near.imag}, key=float)
         return f", at {', '.join(listed[:4])} rad/s" + (" and more" if len(listed) > 4 else "")
 
-    def controller(self, g: float, level: _Level) -> StateSpace:
-        """(3), for D22 = 0."""
+    def controller(self, g: float, level: _Level, *, optimal: bool) -> StateSpace:
+        """(4), for D22 = 0; for the optimum with the eigenvalues of E that vanish there taken as zero."""
         X, Y = level.X, level.Y
         m1, m2, p1, p2 = self.sizes
         A, B, C = self.A, np.hstack([self.B1, self.B2]), np.vstack([self.C1, self.C2])
@@ -219,11 +235,20 @@ class _Normal:
         D1111, D1112, D1121, D1122 = self.parts
         inner = g**2 * np.eye(len(D1111)) - D1111 @ D1111.T
         D = -D1121 @ D1111.T @ np.linalg.solve(inner, D1112) - D1122
-        Z = np.linalg.inv(np.eye(len(A)) - Y @ X / g**2)
-        B_ = -Z @ L2 + Z @ (self.B2 + L12) @ D
-        C_ = F2 - D @ (self.C2 + F12)
-        A_ = A + B @ F - B_ @ (self.C2 + F12)
-        return StateSpace(A_, B_ @ self.y, self.u @ C_, self.u @ D @ self.y)
+        E = np.eye(len(A)) - Y @ X / g**2
+        U, sigma, Vt = np.linalg.svd(E)
+        k = int(np.sum(np.abs(np.linalg.eigvals(E)) > _SINGULAR)) if optimal else len(E)
+        right = -L2 + (self.B2 + L12) @ D
+        left = (U * sigma) @ Vt @ (A + B @ F) - right @ (self.C2 + F12)
+        # E = U diag(sigma) V^T; the last rows are algebraic, and give the last states by the others and y
+        A_, B_, C_ = U.T @ left @ Vt.T, U.T @ right, (F2 - D @ (self.C2 + F12)) @ Vt.T
+        by_others = np.linalg.solve(A_[k:, k:], np.hstack([A_[k:, :k], B_[k:]]))
+        both = np.hstack([A_[:k, :k], B_[:k]]) - A_[:k, k:] @ by_others
+        out = np.hstack([C_[:, :k], D]) - C_[:, k:] @ by_others
+        both = both / sigma[:k, None]
+        return StateSpace(
+            both[:, :k], both[:, k:] @ self.y, self.u @ out[:, :k], self.u @ out[:, k:] @ self.y
+        )
 
 
 def _hamiltonian(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> Array | None:

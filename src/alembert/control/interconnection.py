@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -31,6 +32,7 @@ def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) 
     return StateSpace(np.zeros((0, 0)), None, None, D, dt, input_names=inputs, output_names=outputs)
 
 
+@takes_systems(gains=True)
 def append(*systems: StateSpace) -> StateSpace:
     """Side by side: block diagonal. Names that come twice get a number."""
     return _side_by_side("append", *systems)
@@ -59,6 +61,7 @@ def _side_by_side(function: str, *systems: StateSpace) -> StateSpace:
     return StateSpace(A, B, C, D, dt, **named, **unit)
 
 
+@takes_systems(gains=True)
 def series(*systems: StateSpace) -> StateSpace:
     """One after the other, the first one first: `series(G, H)` is H G."""
     found = systems[0]
@@ -83,6 +86,7 @@ def series(*systems: StateSpace) -> StateSpace:
     return found
 
 
+@takes_systems(gains=True)
 def parallel(*systems: StateSpace) -> StateSpace:
     """The sum of the outputs for common inputs; systems with one input and output add to every entry."""
     found = systems[0]
@@ -105,6 +109,7 @@ def parallel(*systems: StateSpace) -> StateSpace:
     return found
 
 
+@takes_systems(gains=True)
 def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
     """u = r + sign K y around y = G u; negative feedback unless `sign` is 1. From r to y."""
     if sign not in (-1, 1):
@@ -124,6 +129,7 @@ def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
     return _with_signals(closed[:p, :m], G.input_names, G.input_units, G.output_names, G.output_units)
 
 
+@takes_systems(gains=True)
 def lft(P: StateSpace, K: Any) -> StateSpace:
     """The lower fractional transformation: u = K y on the last inputs and outputs of P.
 
@@ -146,6 +152,7 @@ def lft(P: StateSpace, K: Any) -> StateSpace:
     )
 
 
+@takes_systems(gains=True)
 def upper_lft(P: StateSpace, Delta: Any) -> StateSpace:
     """The upper one: w = Delta z on the first inputs and outputs of P."""
     Delta = Delta if isinstance(Delta, StateSpace) else static(Delta)
@@ -160,6 +167,8 @@ def summing(output: str, inputs: Sequence[str], *, width: int = 1) -> StateSpace
 
     With `width` above one the names stand for e[0], e[1] and so on.
     """
+    if isinstance(inputs, str):
+        raise ArgumentError(f"summing: inputs is {inputs!r}, expected a list of names such as ['r', '-y']")
     signs = [-1.0 if name.startswith("-") else 1.0 for name in inputs]
     plain = [name.lstrip("+-") for name in inputs]
     D = np.hstack([sign * np.eye(width) for sign in signs])
@@ -167,6 +176,7 @@ def summing(output: str, inputs: Sequence[str], *, width: int = 1) -> StateSpace
     return static(D, inputs=spread(plain), outputs=spread([output]))
 
 
+@takes_systems()
 def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
     """Join by name: every input takes the output of the same name, and the outer input of the same name.
 

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
+import scipy
 
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -53,11 +51,13 @@ class LargeSystem:
     """(1); sparse or dense matrices, E the unit matrix when left out."""
 
     def __init__(self, A: Any, B: Any, C: Any, E: Any = None) -> None:
-        self.A = sparse.csc_matrix(A, dtype=float)
+        self.A = scipy.sparse.csc_matrix(A, dtype=float)
         n = self.A.shape[0]
-        self.E = sparse.identity(n, format="csc") if E is None else sparse.csc_matrix(E, dtype=float)
-        self.B = np.atleast_2d(np.asarray(B.toarray() if sparse.issparse(B) else B, dtype=float))
-        self.C = np.atleast_2d(np.asarray(C.toarray() if sparse.issparse(C) else C, dtype=float))
+        self.E = (
+            scipy.sparse.identity(n, format="csc") if E is None else scipy.sparse.csc_matrix(E, dtype=float)
+        )
+        self.B = np.atleast_2d(np.asarray(B.toarray() if scipy.sparse.issparse(B) else B, dtype=float))
+        self.C = np.atleast_2d(np.asarray(C.toarray() if scipy.sparse.issparse(C) else C, dtype=float))
         shapes = self.A.shape, self.E.shape, self.B.shape, self.C.shape
         if self.A.shape != (n, n) or self.E.shape != (n, n) or self.B.shape[0] != n or self.C.shape[1] != n:
             raise ArgumentError(f"LargeSystem: A, E, B and C have shapes {shapes}, which do not fit")
@@ -68,13 +68,13 @@ class LargeSystem:
     @classmethod
     def of_second_order(cls, M: Any, D: Any, K: Any, F: Any, C_q: Any, C_v: Any = None) -> LargeSystem:
         """M q'' + D q' + K q = F u, y = C_q q + C_v q', with the states (q, q'); M is not inverted."""
-        M, D, K = (sparse.csc_matrix(X, dtype=float) for X in (M, D, K))
+        M, D, K = (scipy.sparse.csc_matrix(X, dtype=float) for X in (M, D, K))
         n = M.shape[0]
         F, C_q = (np.atleast_2d(np.asarray(X, dtype=float)) for X in (F, C_q))
         C_v = np.zeros_like(C_q) if C_v is None else np.atleast_2d(np.asarray(C_v, dtype=float))
-        one = sparse.identity(n, format="csc")
-        A = sparse.bmat([[None, one], [-K, -D]], format="csc")
-        E = sparse.bmat([[one, None], [None, M]], format="csc")
+        one = scipy.sparse.identity(n, format="csc")
+        A = scipy.sparse.bmat([[None, one], [-K, -D]], format="csc")
+        E = scipy.sparse.bmat([[one, None], [None, M]], format="csc")
         return cls(A, np.vstack([np.zeros_like(F), F]), np.hstack([C_q, C_v]), E)
 
     @property
@@ -105,7 +105,9 @@ class LargeSystem:
 
     def at(self, s: complex) -> Array:
         """G(s), by one sparse solve."""
-        solved = splu((s * self.E - self.A).tocsc().astype(complex)).solve(self.B.astype(complex))
+        solved = scipy.sparse.linalg.splu((s * self.E - self.A).tocsc().astype(complex)).solve(
+            self.B.astype(complex)
+        )
         return np.asarray(self.C @ solved)
 
 
@@ -132,7 +134,7 @@ def low_rank_gramian(
             last = np.hstack(parts[-4:])
             shifts = _projected(A, E, np.linalg.qr(last)[0])
         a = shifts.pop(0)
-        factor = splu((A + (a if a.imag else a.real) * E).tocsc())
+        factor = scipy.sparse.linalg.splu((A + (a if a.imag else a.real) * E).tocsc())
         solves += 1
         if a.imag == 0:
             V = factor.solve(W)

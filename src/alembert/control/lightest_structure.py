@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from alembert.control.codesign import DesignPoint, Matrices, _Codesign, _static
 from alembert.control.gramian import Lyapunov
@@ -152,7 +152,7 @@ class _Lightest:
 
         limits = np.array(self.limits)
         bounds = [(0.0, 1.0)] * n + [(None, None)] * (len(x) - n)
-        end = minimize(
+        end = scipy.optimize.minimize(
             lambda x: (value(x)[0][0] / scale, value(x)[1][0] / scale),
             x,
             jac=True,

@@ -7,25 +7,26 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from alembert.control import arguments
+from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class RootLocus:
-    """`poles` (gains, states): each column follows one branch."""
+    """`poles` (gains, states): each column follows one branch; some end at the `zeros` of the loop."""
 
     gains: Array
     poles: Array
+    zeros: Array
     dt: float = 0.0
     """of a sampled loop [s], whose poles are to stay within the unit circle"""
 
@@ -36,12 +37,13 @@ class RootLocus:
         return plots.root_locus(self, path)
 
 
+@takes_systems()
 def root_locus(G: StateSpace, K: Any = 1.0, *, gains: Any = None) -> RootLocus:
     """(1) for the gains k; K is a matrix (inputs, outputs), or a number for a system with one of each."""
     K = arguments.matrix("root_locus", "K", K, G.shape[1], G.shape[0])
     k = None if gains is None else np.atleast_1d(arguments.numbers("root_locus", "gains", gains)).ravel()
     found = branches(*G.matrices, K, k)
-    return RootLocus(found.gains, found.poles, G.dt)
+    return RootLocus(found.gains, found.poles, found.zeros, G.dt)
 
 
 def branches(A: Array, B: Array, C: Array, D: Array, K: Array, gains: Array | None) -> RootLocus:
@@ -58,6 +60,7 @@ def branches(A: Array, B: Array, C: Array, D: Array, K: Array, gains: Array | No
             ) from None
         found = np.sort_complex(np.linalg.eigvals(A - B @ loop))
         if i:
-            found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
+            found = found[scipy.optimize.linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
         poles[i] = found
-    return RootLocus(k, poles)
+    zeros = StateSpace(A, B, K @ C, K @ D).zeros() if len(K) else np.zeros(0)
+    return RootLocus(k, poles, zeros)

@@ -14,6 +14,7 @@ from alembert.control.interconnection import feedback, static
 from alembert.control.norms import level_crossings
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError
 
 Array = np.ndarray
@@ -36,17 +37,20 @@ class Margins:
     stable: bool
 
 
+@takes_systems()
 def margins(L: StateSpace) -> Margins:
     """Of a loop with one input and one output under negative feedback."""
     if L.shape != (1, 1):
         raise ArgumentError(
-            f"margins: the loop has shape {L.shape}, expected one input and one output; see disk_margin"
+            f"margins: the loop has shape {L.shape}, expected one input and one output; `disk_margins` "
+            "and `multiloop_disk_margin` take loops with several"
         )
     twin = (bilinear(L) if L.is_discrete else L).balanced_scales()
     A, B, C, D = twin.matrices
     value = lambda w: complex(twin.at(1j * w)[0, 0])  # noqa: E731
     true = lambda w: 2 * np.arctan(w) / L.dt if L.is_discrete else w  # noqa: E731
-    unity = [w for w in _polished_crossings(twin, level_crossings(A, B, C, D, 1.0)) if w > 0]
+    crossings = level_crossings(A, B, C, D, 1.0) if L.order else np.zeros(0)
+    unity = [w for w in _polished_crossings(twin, crossings) if w > 0]
     phases = [(abs(_turned(np.angle(value(w)))), true(w)) for w in unity]
     phase, w_phase = min(phases, default=(np.inf, np.nan))
     delays = [np.mod(np.angle(value(w)) + np.pi, 2 * np.pi) / true(w) for w in unity]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from alembert.control.mu_upper import Scalings
 
@@ -112,7 +112,9 @@ def real_crossing(
             if unstable[k - 1]:
                 continue
             t = float(
-                brentq(lambda x: float(poles(np.array([x])).real.max()), sizes[k - 1], sizes[k], rtol=1e-13)
+                scipy.optimize.brentq(
+                    lambda x: float(poles(np.array([x])).real.max()), sizes[k - 1], sizes[k], rtol=1e-13
+                )
             )
         except np.linalg.LinAlgError:  # 1 - D Delta is singular at one of the sizes
             continue

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.mu_lower import lower_bounds, real_crossing
@@ -233,7 +233,7 @@ class Proof:
     def _climbed(self, low: float, high: float, tolerance: float) -> tuple[float, float]:
         low = max(low, 1e-3 * high)
         fine = min((tolerance / 1e-3) ** 2, 1e4) * 1e-8  # a rough peak need not be found finely
-        found = minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda x: -self.level(float(np.exp(x)), fine),
             bounds=(np.log(low), np.log(high)),
             method="bounded",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
+import scipy
 
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import append, lft, series, static
@@ -26,6 +26,7 @@ from alembert.control.mu_upper import Scalings
 from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, ordered
+from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
 
@@ -42,6 +43,7 @@ class MuSynthesis:
     history: tuple[float, ...]
 
 
+@takes_systems()
 def dksyn(
     P: StateSpace,
     blocks: Sequence[DeltaBlock],
@@ -145,7 +147,7 @@ def fitted_magnitude(w: Array, magnitude: Array, order: int, weight: Array | Non
         if single:
             start += [(low + high) / 2, (low + high) / 2 + 0.1]
         bound = np.full(len(start), 12.0)
-        found = least_squares(
+        found = scipy.optimize.least_squares(
             lambda x: weight * (log_gain(x) - target),
             start,
             bounds=(-np.inf, np.inf),

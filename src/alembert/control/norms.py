@@ -20,35 +20,25 @@ Eigenvalues taken for imaginary ones by mistake only cost evaluations: the level
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import scipy.linalg
-from scipy.optimize import minimize_scalar
+import scipy
 
+from alembert.control.gain_bound import PeakGain, bounded_gain
 from alembert.control.gramian import lyapunov
+from alembert.control.modal_form import ModalForm, modal_form
 from alembert.control.responses import ResponseEvaluator
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import NumericalError
 
 Array = np.ndarray
 _NEAR_AXIS = 1e-7  # of the largest eigenvalue: double eigenvalues on the axis split by the root of rounding
 _STEPS = 40
+_MODAL_FROM = 30  # states; below, eigenvalues of twice the size take no longer than intervals
 
 
-@dataclass(frozen=True)
-class PeakGain:
-    """The largest gain, the frequency [rad/s] where it is reached, and a level that it provably stays below."""
-
-    gain: float
-    frequency: float
-    upper: float
-
-    def __float__(self) -> float:
-        return self.gain
-
-
+@takes_systems()
 def h2_norm(G: StateSpace) -> float:
     """(1); infinite for an unstable system, and for a continuous one with a direct part."""
     if not G.is_stable or (not G.is_discrete and np.any(G.D)):
@@ -60,24 +50,38 @@ def h2_norm(G: StateSpace) -> float:
     return float(np.sqrt(max(np.trace(G.C @ P @ G.C.T) + np.sum(G.D**2), 0.0)))
 
 
+@takes_systems()
 def hinf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest singular value of G over all frequencies; infinite, at its fastest growing pole, for an unstable G."""
-    if not G.is_stable:
+    modes = None if G.is_discrete else _modes(G)
+    if not (G.is_stable if modes is None else np.all(modes.poles.real < 0)):
         worst = np.linalg.eigvals(G.A)[int(np.argmax(G.decay()))]
         at = abs(np.angle(worst)) / G.dt if G.is_discrete else abs(worst.imag)
         return PeakGain(float("inf"), float(at), float("inf"))
-    return linf_norm(G, tolerance=tolerance)
+    return linf_norm(G, tolerance=tolerance) if G.is_discrete else _on_axis(G, modes, tolerance)
 
 
+@takes_systems()
 def linf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest gain on the axis (the unit circle), whether or not the system is stable."""
     if G.is_discrete and G.order:
         if np.any(np.abs(G.decay()) < 1e-14):
             pole = np.linalg.eigvals(G.A)[int(np.argmin(np.abs(G.decay())))]
             return PeakGain(float("inf"), float(abs(np.angle(pole)) / G.dt), float("inf"))
-        found = peak_gain(*bilinear(G).matrices, tolerance=tolerance)
+        twin = bilinear(G)
+        found = _on_axis(twin, _modes(twin), tolerance)
         return PeakGain(found.gain, float(2 * np.arctan(found.frequency) / G.dt), found.upper)
-    return peak_gain(*G.balanced_scales().matrices, tolerance=tolerance)
+    return _on_axis(G, _modes(G), tolerance)
+
+
+def _modes(G: StateSpace) -> ModalForm | None:
+    return modal_form(G.A) if G.order >= _MODAL_FROM else None
+
+
+def _on_axis(G: StateSpace, modes: ModalForm | None, tolerance: float) -> PeakGain:
+    """By intervals where G has modes and they prove it, by eigenvalues otherwise."""
+    found = None if modes is None or not all(G.shape) else bounded_gain(*G.matrices, modes, tolerance)
+    return peak_gain(*G.balanced_scales().matrices, tolerance=tolerance) if found is None else found
 
 
 def peak_gain(A: Array, B: Array, C: Array, D: Array, *, tolerance: float = 1e-9) -> PeakGain:
@@ -167,7 +171,7 @@ def _start(G: ResponseEvaluator, poles: Array, two_sided: bool) -> tuple[float, 
 
 
 def _climbed(G: ResponseEvaluator, low: float, high: float) -> tuple[float, float]:
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda w: -_gains(G, np.array([w]))[0],
         bounds=(low, high),
         method="bounded",

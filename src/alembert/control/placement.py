@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -39,21 +40,27 @@ class PolePlacement:
     """of the pole that is farthest from where it was wanted"""
 
 
+@takes_systems()
 def place(plant: StateSpace, poles: Any) -> PolePlacement:
     """State feedback u = -K x; no pole more often than there are inputs."""
-    from scipy.signal import place_poles  # takes long to import
-
     reached = plant.controllable()
     if not reached:
         raise ArgumentError(f"place: the inputs do not reach all of the state: {reached}")
     wanted = _wanted("place", poles, plant.order)
+    rank = int(np.linalg.matrix_rank(plant.B))
+    for pole in wanted:
+        if (times := int(np.sum(np.abs(wanted - pole) <= 1e-12 * abs(pole)))) > rank:
+            raise ArgumentError(
+                f"place: the pole {pole:.6g} is asked for {times} times, expected at most {rank}, the rank of B"
+            )
     try:
-        found = place_poles(plant.A, plant.B, wanted if np.any(wanted.imag) else wanted.real)
+        found = scipy.signal.place_poles(plant.A, plant.B, wanted if np.any(wanted.imag) else wanted.real)
     except ValueError as error:
         raise ArgumentError(f"place: {error}") from None
     return _placed(plant.A - plant.B @ found.gain_matrix, found.gain_matrix, wanted)
 
 
+@takes_systems()
 def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
     """Output feedback u = -K y for a plant with D = 0; up to inputs + outputs - 1 poles, in the order given."""
     A, B, C, D = plant.matrices

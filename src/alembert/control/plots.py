@@ -42,13 +42,15 @@ def plot(
         arguments.picked("plot", "outputs", G.output_names, outputs),
         arguments.picked("plot", "inputs", G.input_names, inputs),
     ]
+    if not all(G.shape):
+        raise ArgumentError(f"plot: the system has shape {G.shape}, expected an input and an output")
     if kind == "step" and specs is not None:
         return design_plots.step_with_specs(G, t, specs, path)
     if kind == "step":
         return step(G, t, path)
     if kind == "poles":
         return poles(G, path)
-    w = frequencies(G) if frequency is None else frequency
+    w = frequencies(G.poles(), G.dt) if frequency is None else frequency
     if kind == "margins":
         return design_plots.loop_margins(G, np.asarray(w), path)
     return {"bode": bode, "sigma": sigma, "nyquist": nyquist, "nichols": nichols}[kind](
@@ -59,17 +61,15 @@ def plot(
 KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 
 
-def frequencies(G: StateSpace) -> Array:
+def frequencies(poles: Array, dt: float = 0.0) -> Array:
     """Two decades around the poles, and points near lightly damped ones, where the response is sharp; none on a pole."""
-    p = G.poles()
-    if G.is_discrete:
-        p = np.log(np.where(p == 0, 1e-300, p)) / G.dt
-    sizes = np.abs(p)
+    p = np.log(np.where(poles == 0, 1e-300, poles)) / dt if dt else poles
+    sizes = np.abs(p).ravel()
     sizes = sizes[sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)]
     low, high = (sizes.min() / 100, sizes.max() * 100) if len(sizes) else (0.01, 100.0)
     near = (1 + np.array([-1, 1])[:, None] * np.logspace(-4, -1, 25)).ravel()
     w = np.unique(np.concatenate([np.geomspace(low, high, 600), *(size * near for size in sizes)]))
-    return w[w < np.pi / G.dt] if G.is_discrete else w
+    return w[w < np.pi / dt] if dt else w
 
 
 def bode(
@@ -130,7 +130,9 @@ def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
     with np.errstate(divide="ignore"):
         gains = 20 * np.log10(response.singular_values)
     for k, line in enumerate(gains.T):
-        axis.semilogx(response.frequency, line, label=f"gain {k + 1}", **_sparse(figures.style(k), len(line)))
+        axis.semilogx(
+            response.frequency, line, label=f"singular value {k + 1}", **_sparse(figures.style(k), len(line))
+        )
     axis.set_xlabel("frequency [rad/s]")
     axis.set_ylabel("singular values [dB]")
     axis.grid(alpha=0.3, which="both")
@@ -139,7 +141,8 @@ def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
 
 
 def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
-    """The response in the complex plane, with the point -1 and the circle of distance 1/2 around it."""
+    """The response in the complex plane, arrows towards higher frequencies, with the point -1 and the circle of distance
+    1/2 around it; thin lines are those of negative frequencies."""
     figure = figures.new_figure("plot", 6.0, 5.6)
     axis = figure.subplots()
     for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
@@ -147,10 +150,19 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
         label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
         axis.plot(g.real, g.imag, label=label, **_sparse(figures.style(k), len(g)))
         axis.plot(g.real, -g.imag, color=figures.style(k)["color"], alpha=0.35, linewidth=0.9)
+        _arrow(axis, g, figures.style(k)["color"])
     turn = np.linspace(0, 2 * np.pi, 200)
-    axis.plot(-1 + 0.5 * np.cos(turn), 0.5 * np.sin(turn), color="black", linewidth=0.7, linestyle=":")
+    around: dict[str, Any] = {
+        "color": "black",
+        "linewidth": 0.7,
+        "linestyle": ":",
+        "label": "distance 0.5 from -1",
+    }
+    axis.plot(-1 + 0.5 * np.cos(turn), 0.5 * np.sin(turn), **around)
     axis.plot([-1], [0], "+", color="black", ms=9)
-    plane(axis, np.clip(response.response.real, -5, 5) + 1j * np.clip(response.response.imag, -5, 5))
+    near = np.clip(response.response.real, -5, 5) + 1j * np.clip(response.response.imag, -5, 5)
+    plane(axis, np.append(near.ravel(), [-1.6, 0.1]))
+    axis.set_aspect("equal", adjustable="box")
     axis.set_xlabel("real part")
     axis.set_ylabel("imaginary part")
     axis.legend(fontsize="small", frameon=False)
@@ -158,7 +170,7 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
 
 
 def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
-    """Gain over phase of the open loop, with curves of constant gain of the closed loop."""
+    """Gain over phase of the open loop, with curves of constant gain |L/(1 + L)| of the closed loop."""
     figure = figures.new_figure("plot", 6.8, 5.4)
     axis = figure.subplots()
     magnitude, phase = response.magnitude_db, response.phase_deg
@@ -168,7 +180,8 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
         axis.plot(
             phase[:, j, i] - turns, magnitude[:, j, i], label=label, **_sparse(figures.style(k), len(phase))
         )
-    turn = np.linspace(0.01, 2 * np.pi - 0.01, 400)
+    turn = np.geomspace(1e-3, np.pi, 200)
+    turn = np.concatenate([turn, 2 * np.pi - turn[-2::-1]])
     for level in (6.0, 3.0, 1.0, 0.5, -1.0, -3.0, -6.0, -12.0, -20.0):
         closed = 10 ** (level / 20) * np.exp(1j * turn)  # T = L/(1 + L), so that L = T/(1 - T)
         loop = closed / (1 - closed)
@@ -176,11 +189,13 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
         angle = np.where(angle > 0, angle - 360, angle)
         gain = np.where(np.abs(np.diff(angle, prepend=angle[:1])) > 180, np.nan, 20 * np.log10(np.abs(loop)))
         axis.plot(angle, gain, color="black", alpha=0.25, linewidth=0.7)
+        where, side = ((-180.0, gain[0]), "center") if level > 0 else ((-2.0, gain[0]), "right")
+        axis.text(*where, f"{level:g} dB", fontsize=7, alpha=0.7, ha=side, va="bottom", clip_on=True)
     axis.plot([-180], [0], "+", color="black", ms=9)
     axis.set_ylim(-40, 40)
     axis.set_xlim(-360, 0)
-    axis.set_xlabel("phase [deg]")
-    axis.set_ylabel("gain [dB]")
+    axis.set_xlabel("phase of the open loop [deg]")
+    axis.set_ylabel("gain of the open loop [dB]")
     axis.grid(alpha=0.3)
     axis.legend(fontsize="small", frameon=False)
     return figures.save(figure, path)
@@ -195,7 +210,8 @@ def step(G: StateSpace, t: Any, path: PathLike) -> Figure:
         found = G.step_response(t, input=k)
         named = {G.output_names[j]: found.y[:, j] for j in members}
         driven = f"step of {G.input_names[k]}" + (f" [{G.input_units[k]}]" if G.input_units[k] else "")
-        figures.lines(axis, found.t, named, f"{driven}\n[{unit}]" if unit else driven)
+        figures.lines(axis, found.t, named, f"[{unit}]" if unit else "outputs")
+        axis.set_title(figures.plain(driven), fontsize=10)
     axes[-1].set_xlabel("t [s]")
     return figures.save(figure, path)
 
@@ -205,7 +221,8 @@ def poles(G: StateSpace, path: PathLike) -> Figure:
     figure = figures.new_figure("plot", 6.4, 5.2)
     axis = figure.subplots()
     p, z = G.poles(), G.zeros()
-    plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)]]))
+    unit_circle = np.array([-1, 1, 1j, -1j]) if G.is_discrete else np.zeros(0)
+    plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)], unit_circle]))
     axis.plot(p.real, p.imag, "x", color=figures.COLORS[0], ms=7, mew=1.6, label="poles")
     axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
     design_plots.damping_grid(axis, p, discrete=G.is_discrete)
@@ -214,17 +231,20 @@ def poles(G: StateSpace, path: PathLike) -> Figure:
 
 
 def root_locus(locus: RootLocus, path: PathLike) -> Figure:
-    """Branches over the gain: open circles at the first gain, crosses at the last."""
+    """Branches over the gain: crosses at the first one (open-loop poles), squares at the last, circles at zeros."""
     figure = figures.new_figure("plot", 6.8, 5.4)
     axis = figure.subplots()
     plane(axis, locus.poles)
     for k, branch in enumerate(locus.poles.T):
         axis.plot(branch.real, branch.imag, **_sparse(figures.style(k % len(figures.COLORS)), len(branch)))
     first, last = locus.poles[0], locus.poles[-1]
+    marks: dict[str, Any] = {"linestyle": "none", "color": "black", "mfc": "none"}
     axis.plot(
-        first.real, first.imag, "o", color="black", mfc="white", ms=7, label=f"k = {locus.gains[0]:.4g}"
+        first.real, first.imag, marker="x", ms=8, mew=1.6, label=f"poles at k = {locus.gains[0]:.4g}", **marks
     )
-    axis.plot(last.real, last.imag, "x", color="black", ms=7, mew=1.6, label=f"k = {locus.gains[-1]:.4g}")
+    axis.plot(last.real, last.imag, marker="s", ms=5, label=f"poles at k = {locus.gains[-1]:.4g}", **marks)
+    if len(locus.zeros):
+        axis.plot(locus.zeros.real, locus.zeros.imag, marker="o", ms=9, label="zeros", **marks)
     # some branches run away: what happens near the open-loop poles is what matters
     near = 1.3 if locus.dt else 4 * max(float(np.abs(first).max()), 1e-3)
     if locus.dt or np.abs(locus.poles).max() > 2 * near:
@@ -237,6 +257,15 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
         "root locus" + (f" ({outside} of {len(last)} branches leave the picture)" if outside else "")
     )
     return figures.save(figure, path)
+
+
+def _arrow(axis: Axes, g: Array, color: str) -> None:
+    """In the middle of the part that is near the origin."""
+    length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(g)) * (np.abs(g[1:]) < 3))])
+    if length[-1] > 0:
+        k = int(np.clip(np.searchsorted(length, length[-1] / 2), 1, len(g) - 1))
+        ends: dict[str, Any] = {"xy": (g[k].real, g[k].imag), "xytext": (g[k - 1].real, g[k - 1].imag)}
+        axis.annotate("", **ends, arrowprops={"arrowstyle": "-|>", "color": color, "mutation_scale": 14})
 
 
 # --- pieces -------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.interconnection import common_dt, feedback
@@ -28,10 +28,10 @@ from alembert.control.modes import describe_unreached
 from alembert.control.riccati import RiccatiSolution, care, dare
 from alembert.control.sampling import c2d
 from alembert.control.statespace import StateSpace
-from alembert.errors import ArgumentError, NumericalError, warn
+from alembert.control.system_arguments import takes_systems
+from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
-_ROUGH = 1e-6  # relative residual of an equation from which users are told
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,7 @@ class LQG:
         return feedback(self.regulator.plant, self.controller, sign=1)
 
 
+@takes_systems()
 def lqr(
     plant: StateSpace, Q: Any, R: Any = 1.0, *, cross: Any = None, weigh: str = "states"
 ) -> StateFeedback:
@@ -106,6 +107,7 @@ def _regulator(function: str, plant: StateSpace, Q: Array, R: Array, S: Array) -
     return StateFeedback(plant, found.K, found.X, found.poles, found.residual)
 
 
+@takes_systems()
 def sampled_lqr(
     plant: StateSpace, dt: float, Q: Any, R: Any = 1.0, *, cross: Any = None, weigh: str = "states"
 ) -> StateFeedback:
@@ -123,6 +125,7 @@ def sampled_lqr(
     return _regulator("sampled_lqr", c2d(plant, dt), W[:n, :n], W[n:, n:], W[:n, n:])
 
 
+@takes_systems()
 def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) -> KalmanFilter:
     """The filter (2): `process` is W, `sensor` V (matrices, diagonals or numbers), `through` is G.
 
@@ -174,6 +177,7 @@ def observer_controller(regulator: StateFeedback, filter: KalmanFilter) -> State
     )
 
 
+@takes_systems()
 def lqg(
     plant: StateSpace,
     Q: Any,
@@ -191,6 +195,7 @@ def lqg(
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
+@takes_systems()
 def ltr(
     regulator: StateFeedback | Any,
     recovery: float,
@@ -219,6 +224,7 @@ def ltr(
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
+@takes_systems()
 def output_ltr(
     filter: KalmanFilter | Any,
     recovery: float,
@@ -285,15 +291,11 @@ def _solved(
     fails: str,
     signals: tuple[str, ...],
 ) -> RiccatiSolution:
+    if not plant.order:
+        raise ArgumentError(f"{function}: the plant has no states, expected some")
     try:
-        found = (dare if plant.is_discrete else care)(A, B, Q, R, S)
-        if found.residual > _ROUGH:
-            warn(
-                f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
-                "may have few digits; states far apart in size, or modes that are hardly reached or seen, make it so"
-            )
-        return found
-    except NumericalError as error:
+        return (dare if plant.is_discrete else care)(A, B, Q, R, S, function=function)
+    except NumericalError:
         lost = describe_unreached(A, B, plant.state_names, plant.dt)
         if lost:
             raise NumericalError(f"{function}: {who} ({', '.join(signals)}) {fails} {lost}") from None
@@ -304,4 +306,4 @@ def _solved(
                 else "the noise of the process does not reach"
             )
             raise NumericalError(f"{function}: {what} {unseen}, so that nothing damps it") from None
-        raise NumericalError(f"{function}: {str(error).partition(': ')[2]}") from None
+        raise

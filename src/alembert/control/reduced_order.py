@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
+import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
@@ -35,6 +35,7 @@ from alembert.control.quadratic import LQG, lqg
 from alembert.control.reduction import balanced_truncation, reduce_controller
 from alembert.control.statespace import StateSpace
 from alembert.control.structured import Goal, fixed_order, tune
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 Array = np.ndarray
@@ -54,6 +55,7 @@ class ReducedLQG:
     full: LQG
 
 
+@takes_systems()
 def reduced_lqg(
     plant: StateSpace,
     order: int,
@@ -256,13 +258,17 @@ class _Loop:
             T = left @ U / np.maximum(s, 1e-14 * s[0]) ** 0.25
             a, b, c = np.linalg.solve(T, a @ T), np.linalg.solve(T, b), c @ T
             x = np.concatenate([part.ravel() for part in (a, b, c)])
-            end = minimize(value, x, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 400})
+            end = scipy.optimize.minimize(
+                value, x, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 400}
+            )
             a, b, c = split(end.x)
             before, best = best, float(end.fun)
             if before - best < 1e-13:
                 break
         # near the minimum differences of J are rounding, slopes are not yet
-        end = least_squares(lambda x: value(x)[1], end.x, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=20)
+        end = scipy.optimize.least_squares(
+            lambda x: value(x)[1], end.x, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=20
+        )
         if value(end.x)[0] <= best + 1e-12:
             a, b, c = split(end.x)
         J, slopes = self.cost(a, b, c)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control.gramian import Lyapunov, gramian_factors, lyapunov
 from alembert.control.interconnection import common_dt, feedback, parallel, series
@@ -32,6 +32,7 @@ from alembert.control.norms import PeakGain, linf_norm
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -54,6 +55,7 @@ class ReducedSystem:
         return linf_norm(G - H)
 
 
+@takes_systems()
 def split_stable(G: StateSpace) -> tuple[StateSpace, StateSpace]:
     """G = stable + rest; the direct part goes with the stable one."""
     half = "iuc" if G.is_discrete else "lhp"
@@ -76,6 +78,7 @@ def split_stable(G: StateSpace) -> tuple[StateSpace, StateSpace]:
     return stable, rest
 
 
+@takes_systems()
 def balanced_truncation(
     G: StateSpace, order: int | None = None, *, tolerance: float | None = None, keep_dc: bool = False
 ) -> ReducedSystem:
@@ -91,6 +94,7 @@ def balanced_truncation(
     return ReducedSystem(_joined(G, reduced, rest), G, values, 2 * float(np.sum(values[k:])))
 
 
+@takes_systems()
 def modal_truncation(
     G: StateSpace, order: int | None = None, *, tolerance: float | None = None, keep_dc: bool = False
 ) -> ReducedSystem:
@@ -133,6 +137,7 @@ def modal_truncation(
     return ReducedSystem(_joined(G, reduced, rest), G, values, bound)
 
 
+@takes_systems()
 def hankel_optimal(G: StateSpace, order: int) -> ReducedSystem:
     """(4); `bound` is that of the largest gain of the error, the sum of the values left out."""
     stable, rest = _parts("hankel_optimal", G)
@@ -162,6 +167,7 @@ def hankel_optimal(G: StateSpace, order: int) -> ReducedSystem:
     return ReducedSystem(_joined(G, reduced, rest), G, values, float(np.sum(values[k:])))
 
 
+@takes_systems()
 def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -> ReducedSystem:
     """(3): small relative errors, for systems whose D has full row rank (no more outputs than inputs).
 
@@ -190,6 +196,7 @@ def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -
     return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, bound)
 
 
+@takes_systems()
 def weighted_truncation(
     G: StateSpace,
     order: int,
@@ -232,6 +239,7 @@ def _weighted(
     return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
 
 
+@takes_systems()
 def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float, float]) -> ReducedSystem:
     """Small errors between two frequencies [rad/s]: gramians of that band alone (Gawronski and Juang 1990, "Model reduction
     in limited time and frequency intervals"). No bound is known.
@@ -268,6 +276,7 @@ def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float
     return ReducedSystem(_joined(G, reduced, rest), G, values, np.nan)
 
 
+@takes_systems()
 def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1) -> ReducedSystem:
     """A controller of lower order that keeps the loop with the plant G stable: weighted by (1 - G K)^-1 G at its output.
 

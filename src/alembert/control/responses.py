@@ -16,15 +16,15 @@ Over time, inputs that are held, or joined by straight lines, are integrated exa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
+from alembert.control.modal_form import ModalForm, modal_form
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
-WELL_CONDITIONED = 1e5
-"""condition of eigenvectors up to which (2) is used: it loses at most five digits"""
 _AT_ONCE = 4_000_000  # complex numbers of intermediate results
 
 
@@ -93,7 +91,7 @@ def frequency_response(G: StateSpace, frequency: Any) -> FrequencyResponse:
         at = w[np.flatnonzero(~np.isfinite(response).all(axis=(1, 2)))[0]]
         raise NumericalError(
             f"frequency_response: the frequency {at:g} rad/s is a pole; the poles are "
-            f"{', '.join(f'{pole:.6g}' for pole in G.poles())}"
+            f"{', '.join(f'{pole + 0.0:.6g}' for pole in G.poles())}"
         )
     return FrequencyResponse(w, response, G.output_names, G.input_names, G.output_units, G.input_units)
 
@@ -103,46 +101,47 @@ class ResponseEvaluator:
 
     def __init__(self, A: Array, B: Array, C: Array, D: Array) -> None:
         self.D = np.asarray(D, dtype=complex)
+        self.modes = modal_form(A)
+        if self.modes is not None:
+            self.residues = residues(self.modes, B, C)
+            self.size = self.residues.size
+            return
         self.transposed = C.shape[0] < B.shape[1]
         if self.transposed:
             A, B, C = A.T, C.T, B.T
-        self.modal = False
-        if not len(A):
-            self._solve: Callable[[Array], Array] = lambda s: np.zeros((len(s), 0, B.shape[1]))
-            self.C: Array = C
-            return
-        if not np.iscomplexobj(A):
-            A, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
-            B, C = B / scale[:, None], C * scale
-        poles, V = np.linalg.eig(A)
-        s = np.linalg.svd(V, compute_uv=False)
-        if s[-1] * WELL_CONDITIONED > s[0]:
-            self.modal = True
-            self.poles = poles
-            self.C, self.B = C @ V, np.linalg.solve(V, B.astype(complex))
-        else:
+        self.size = B.size
+        if len(A):
+            if not np.iscomplexobj(A):
+                A, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
+                B, C = B / scale[:, None], C * scale
             self.T, Q = scipy.linalg.schur(A, output="complex")
             self.C, self.B = C @ Q, Q.conj().T @ B
 
     def __call__(self, s: Array) -> Array:
         """(points, outputs, inputs)"""
         s = np.atleast_1d(s).astype(complex)
-        if not self.C.shape[1]:
+        if not self.size:
             return np.broadcast_to(self.D, (len(s), *self.D.shape)).copy()
-        chunk = max(1, _AT_ONCE // max(1, self.B.size))
+        chunk = max(1, _AT_ONCE // self.size)
         parts = [self._some(s[k : k + chunk]) for k in range(0, len(s), chunk)]
         found = np.concatenate(parts) if parts else np.zeros((0, *self.D.shape), dtype=complex)
-        return (np.swapaxes(found, 1, 2) if self.transposed else found) + self.D
+        return found + self.D
 
     def _some(self, s: Array) -> Array:
-        if self.modal:
-            return np.asarray(self.C @ (self.B / (s[:, None] - self.poles)[:, :, None]))
+        if self.modes is not None:
+            return ((1 / (s[:, None] - self.modes.poles)) @ self.residues).reshape(-1, *self.D.shape)
         n, m = self.B.shape
         X = np.empty((n, len(s), m), dtype=complex)
         for k in range(n - 1, -1, -1):
             right = self.B[k] + np.tensordot(self.T[k, k + 1 :], X[k + 1 :], axes=1)
             X[k] = right / (s - self.T[k, k])[:, None]
-        return np.tensordot(self.C, X, axes=1).transpose(1, 0, 2)
+        return np.tensordot(self.C, X, axes=1).transpose((1, 2, 0) if self.transposed else (1, 0, 2))
+
+
+def residues(modes: ModalForm, B: Array, C: Array) -> Array:
+    """(C V)_k (V^-1 B)_k of (2), a row for each pole: (poles, outputs x inputs)."""
+    left, right = C @ modes.V, modes.inverse @ B
+    return (left.T[:, :, None] * right[:, None, :]).reshape(len(modes.poles), -1)
 
 
 # --- time ---------------------------------------------------------------------------------------------------

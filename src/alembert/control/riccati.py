@@ -37,11 +37,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import lyapunov
-from alembert.errors import NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 
 Array = np.ndarray
 _REGULAR = 1e-10  # the least eigenvalue of R, of the largest entry, from which R is inverted
@@ -49,6 +49,7 @@ _SHIFT = 0.5  # g of (5) in root mean squares of the rows of A: between 0.1 and 
 _DOUBLINGS = 40  # 2^40 samples: a pole nearer to the axis than 1e-12 of g is none that is clearly stable
 _LAST = 1e-9  # of H: the step after this one is about its square
 _GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to start from, and to end with
+_ROUGH = 1e-6  # relative residual from which users are told
 _STEPS = 8  # of Newton's method: from a residual of 1e-2 three lead to rounding
 _ROUNDING = 1e-14  # of poles, relative
 _CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
@@ -72,9 +73,9 @@ class PencilUnits(NamedTuple):
     cost: float
 
 
-def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
-    """(1); Q and R are symmetric, R regular (it may be indefinite)."""
-    A, B, Q, R, S = _read("care", A, B, Q, R, S)
+def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None, *, function: str = "care") -> RiccatiSolution:
+    """(1); Q and R are symmetric, R regular (it may be indefinite). `function` is whom messages name."""
+    A, B, Q, R, S = _read(function, A, B, Q, R, S)
     n, m = B.shape
     scaled, units = _scaled(A, B, Q, S, R)
     found = _quick(scaled, discrete=False)
@@ -82,13 +83,13 @@ def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
         A, B, Q, S, R = scaled
         Z = np.zeros
         J = np.block([[A, Z((n, n)), B], [-Q, -A.T, -S], [S.T, B.T, R]])
-        found = _by_pencil("care", J, np.diag([1.0] * (2 * n) + [0.0] * m), scaled)
-    return _in_given_units(found, units)
+        found = _by_pencil(function, J, np.diag([1.0] * (2 * n) + [0.0] * m), scaled, discrete=False)
+    return _in_given_units(function, found, units)
 
 
-def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
-    """(2); A may be singular."""
-    A, B, Q, R, S = _read("dare", A, B, Q, R, S)
+def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None, *, function: str = "dare") -> RiccatiSolution:
+    """(2); A may be singular. `function` is whom messages name."""
+    A, B, Q, R, S = _read(function, A, B, Q, R, S)
     n, m = B.shape
     scaled, units = _scaled(A, B, Q, S, R)
     found = _quick(scaled, discrete=True)
@@ -98,19 +99,20 @@ def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None) -> RiccatiSolution:
         J = np.block([[A, Z((n, n)), B], [-Q, np.eye(n), -S], [S.T, Z((m, n)), R]])
         E = np.zeros_like(J)
         E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A.T, -B.T
-        found = _by_pencil("dare", J, E, scaled)
-    return _in_given_units(found, units)
+        found = _by_pencil(function, J, E, scaled, discrete=True)
+    return _in_given_units(function, found, units)
 
 
-def _by_pencil(function: str, J: Array, E: Array, scaled: tuple[Array, ...]) -> RiccatiSolution:
+def _by_pencil(
+    function: str, J: Array, E: Array, scaled: tuple[Array, ...], *, discrete: bool
+) -> RiccatiSolution:
     """(3)"""
     A, B, Q, S, R = scaled
-    discrete = function == "dare"
     equation = _dare_residual if discrete else _care_residual
     left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
     X = _stable_solution(function, J, E, len(A), B.shape[1], "iuc" if discrete else "lhp")
     try:
-        _check_stable(function, left(X)[2])
+        _check_stable(function, left(X)[2], discrete=discrete)
         X, residual = _refined(X, left, discrete=discrete)
         K = _gain(A, B, R, S, X, discrete=discrete)
     except np.linalg.LinAlgError:
@@ -118,7 +120,7 @@ def _by_pencil(function: str, J: Array, E: Array, scaled: tuple[Array, ...]) -> 
         raise NumericalError(
             f"{function}: {inverted} is singular, controls of some kind cost nothing"
         ) from None
-    return RiccatiSolution(X, K, _check_stable(function, A - B @ K), residual)
+    return RiccatiSolution(X, K, _check_stable(function, A - B @ K, discrete=discrete), residual)
 
 
 def _gain(A: Array, B: Array, R: Array, S: Array, X: Array, *, discrete: bool) -> Array:
@@ -127,7 +129,12 @@ def _gain(A: Array, B: Array, R: Array, S: Array, X: Array, *, discrete: bool) -
     return np.linalg.solve(R, B.T @ X + S.T)
 
 
-def _in_given_units(found: RiccatiSolution, units: PencilUnits) -> RiccatiSolution:
+def _in_given_units(function: str, found: RiccatiSolution, units: PencilUnits) -> RiccatiSolution:
+    if found.residual > _ROUGH:
+        warn(
+            f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
+            "may have few digits; states far apart in size, or modes that are hardly reached or seen, make it so"
+        )
     X = found.X / units.states / units.states[:, None] * units.cost
     K = found.K / units.states * units.inputs[:, None]
     return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
@@ -249,6 +256,12 @@ def _read(function: str, A: Any, B: Any, Q: Any, R: Any, S: Any) -> tuple[Array,
     Q = arguments.matrix(function, "Q", Q, n, n)
     R = arguments.matrix(function, "R", R, m, m)
     S = np.zeros((n, m)) if S is None else arguments.matrix(function, "S", S, n, m)
+    for name, X in (("Q", Q), ("R", R)):
+        uneven = np.abs(X - X.T).max(initial=0.0)
+        if uneven > 1e-6 * np.abs(X).max(initial=0.0):
+            raise ArgumentError(
+                f"{function}: {name} differs from its transpose by {uneven:.4g}, expected a symmetric matrix"
+            )
     return A, B, (Q + Q.T) / 2, (R + R.T) / 2, S
 
 
@@ -351,11 +364,11 @@ def _refined(X: Array, residual: Any, *, discrete: bool) -> tuple[Array, float]:
     return X, size
 
 
-def _check_stable(function: str, closed: Array) -> Array:
+def _check_stable(function: str, closed: Array, *, discrete: bool) -> Array:
     """The poles of A - B K; those within rounding of the axis (the unit circle) are not stable."""
     poles = np.linalg.eigvals(closed)
-    decay = poles.real if function == "care" else np.abs(poles) - 1
-    if len(poles) and decay.max() >= -_ROUNDING * (np.abs(closed).max() if function == "care" else 1.0):
+    decay = np.abs(poles) - 1 if discrete else poles.real
+    if len(poles) and decay.max() >= -_ROUNDING * (1.0 if discrete else np.abs(closed).max()):
         raise NumericalError(
             f"{function}: the closed loop keeps the pole {poles[np.argmax(decay)]:.6g}: the inputs do not reach it, or "
             "the cost does not see it"

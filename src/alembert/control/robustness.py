@@ -27,7 +27,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from alembert.control.interconnection import feedback, static
 from alembert.control.mu_bounds import DeltaBlock, check_blocks
@@ -37,6 +37,7 @@ from alembert.control.mu_upper import Scalings
 from alembert.control.norms import linf_norm
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class DiskMargin:
     """the margin that is proven for all frequencies; `margin` is that of the worst frequency found"""
 
 
+@takes_systems()
 def mu_response(
     M: StateSpace, blocks: Sequence[DeltaBlock], frequency: Any, *, starts: int = 8
 ) -> MuResponse:
@@ -112,6 +114,7 @@ def mu_response(
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 
+@takes_systems()
 def mu_peak(
     M: StateSpace, blocks: Sequence[DeltaBlock], *, tolerance: float = 1e-3, starts: int = 20
 ) -> MuPeak:
@@ -179,7 +182,7 @@ def _without_sectors(M: StateSpace, blocks: Sequence[DeltaBlock]) -> tuple[State
         return float(np.log(max(sizes.max(), 1e-300)))
 
     # every choice is sound; a good one makes the bound small
-    best = minimize(
+    best = scipy.optimize.minimize(
         level, np.zeros(len(sectors) - 1), method="Nelder-Mead", options={"maxiter": 60 * len(sectors)}
     )
     over, under = scaled(best.x)
@@ -190,12 +193,14 @@ def _without_sectors(M: StateSpace, blocks: Sequence[DeltaBlock]) -> tuple[State
 # --- margins and worst gain -----------------------------------------------------------------------------------
 
 
+@takes_systems()
 def disk_margins(L: StateSpace, *, skew: float = 0.0) -> tuple[DiskMargin, ...]:
     """One loop at a time, the others closed; L is the loop (square) under negative feedback."""
     S = _sensitivity("disk_margins", L)
     return tuple(_disk(S[k, k], skew) for k in range(L.shape[0]))
 
 
+@takes_systems()
 def multiloop_disk_margin(L: StateSpace, *, skew: float = 0.0, tolerance: float = 1e-3) -> DiskMargin:
     """All loops at once, each by a number of its own."""
     return _disk(_sensitivity("multiloop_disk_margin", L), skew, tolerance)
@@ -211,6 +216,7 @@ class StabilityMargin:
     frequency: float
 
 
+@takes_systems()
 def stability_margin(
     M: StateSpace,
     blocks: Sequence[DeltaBlock],
@@ -273,6 +279,7 @@ def stability_margin(
     return StabilityMargin(low, reached, frequency)
 
 
+@takes_systems()
 def worst_case_gain(
     M: StateSpace, blocks: Sequence[DeltaBlock], *, tolerance: float = 1e-3
 ) -> tuple[float, float]:

@@ -15,16 +15,18 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control.responses import held
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
 METHODS = ("zoh", "foh", "tustin")
 
 
+@takes_systems()
 def c2d(G: StateSpace, dt: float, *, method: str = "zoh", prewarp: float | None = None) -> StateSpace:
     """(1), (2) or (3); `prewarp` is a frequency in rad/s at which "tustin" keeps the response."""
     if G.is_discrete:
@@ -52,6 +54,7 @@ def c2d(G: StateSpace, dt: float, *, method: str = "zoh", prewarp: float | None 
     return dataclasses.replace(G.with_matrices(*matrices), dt=float(dt))
 
 
+@takes_systems()
 def d2c(G: StateSpace, *, method: str = "zoh", prewarp: float | None = None) -> StateSpace:
     """The inverse of `c2d`; for "zoh" and "foh" through the logarithm of A, which has no negative real poles."""
     if not G.is_discrete:

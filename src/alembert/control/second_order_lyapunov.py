@@ -18,25 +18,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from alembert.control.modal_form import modes_of_stiffness, second_order_form
+
 Array = np.ndarray
 _EXACT, _ROUNDING = (
     1e-15,
     1e-9,
 )  # of the largest entry of Q in modes: nothing is left, or what rounding may leave
 _SLOW = 0.3  # a round that leaves more than this would need more rounds than the method of Bartels and Stewart costs
-_WELL_CONDITIONED = 1e5  # condition of Phi: at most five digits are lost on the way
 
 
 def solution(A: Array, Q: Array) -> Array | None:
     """X of (1), or None where A is not of this form, a mode is not damped, or damping couples the modes too much."""
-    form = _form(A)
+    form = second_order_form(A)
     transposed = form is None
     if form is None:
-        form = _form(A.T)
+        form = second_order_form(A.T)
     if form is None:
         return None
     S, K, D = form
-    modes = _modes(K)
+    modes = modes_of_stiffness(K)
     if modes is None:
         return None
     k, Phi, inverse = modes
@@ -57,34 +58,6 @@ def solution(A: Array, Q: Array) -> Array | None:
     X[size:, :size] = X[:size, size:].T
     X /= units * units[:, None]
     return np.asarray((X + X.T) / 2)
-
-
-def _form(A: Array) -> tuple[Array, Array, Array] | None:
-    """(S, K, D) of (1)."""
-    half = len(A) // 2
-    S = np.diag(A[:half, half:])
-    if len(A) % 2 or not half or np.any(A[:half, :half]) or np.any(S <= 0):
-        return None
-    if np.count_nonzero(A[:half, half:]) != half:
-        return None
-    return S, -S[:, None] * A[half:, :half], -S[:, None] * A[half:, half:] / S
-
-
-def _modes(K: Array) -> tuple[Array, Array, Array] | None:
-    """(k, Phi, Phi^-1)"""
-    if np.array_equal(K, K.T):
-        k, Phi = np.linalg.eigh(K)
-        return k, Phi, Phi.T
-    k, Phi = np.linalg.eig(K)
-    if np.iscomplexobj(k):
-        return None
-    try:
-        inverse = np.linalg.inv(Phi)
-    except np.linalg.LinAlgError:
-        return None
-    if np.linalg.norm(Phi, 1) * np.linalg.norm(inverse, 1) > _WELL_CONDITIONED * len(k):
-        return None
-    return k, Phi, inverse
 
 
 def _rounds(q: list[Array], k: Array, D: Array, transposed: bool) -> list[Array] | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.statespace import StateSpace

@@ -78,10 +78,10 @@ class StateSpace:
             D = np.zeros((len(C), B.shape[1]))
             if self.D is not None and not (np.ndim(self.D) == 0 and self.D == 0):
                 D = arguments.matrix(what, "D", self.D, rows=len(C), columns=B.shape[1])
-        dt = float(arguments.numbers(what, "dt", self.dt))
+        dt = -1.0 if isinstance(self.dt, bool) else float(arguments.numbers(what, "dt", self.dt))
         if dt < 0:
             raise ArgumentError(
-                f"StateSpace: dt is {dt:g}, expected the time between samples, or 0 (continuous)"
+                f"StateSpace: dt is {self.dt}, expected seconds from sample to sample, or 0 (continuous)"
             )
         for name, value in (("A", A), ("B", B), ("C", C), ("D", D), ("dt", dt)):
             put(self, name, value)
@@ -245,7 +245,24 @@ class StateSpace:
         return -self + other
 
     def __truediv__(self, number: float) -> StateSpace:
+        if number == 0:
+            raise ArgumentError("StateSpace: a system divided by zero")
         return self * (1.0 / number)
+
+    def __rtruediv__(self, number: Any) -> StateSpace:
+        return number * self.inverse()
+
+    def __pow__(self, times: int) -> StateSpace:
+        """The system so many times in series; -1 is the inverse."""
+        if not isinstance(times, (int, np.integer)) or self.shape[0] != self.shape[1]:
+            raise ArgumentError(
+                f"StateSpace: shape {self.shape} to the power {times!r}, expected a square system and a whole number"
+            )
+        base = self if times >= 0 else self.inverse()
+        found = StateSpace(np.zeros((0, 0)), None, None, np.eye(len(self.D)), self.dt)
+        for k in range(abs(times)):
+            found = base * found if k else base
+        return found
 
     def inverse(self) -> StateSpace:
         """(A - B D^-1 C, B D^-1, -D^-1 C, D^-1); D has to be square and regular."""

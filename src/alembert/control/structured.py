@@ -31,8 +31,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.optimize import nnls
+import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
@@ -40,6 +39,7 @@ from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
+from alembert.control.system_arguments import read_system
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -170,10 +170,11 @@ def tune(
         raise ArgumentError(
             f"tune: decay is {decay!r} and damping {damping!r}, expected zero or more, and a ratio from 0 to less than 1"
         )
-    listed = [plants] if isinstance(plants, StateSpace) else list(plants)
+    given = plants if isinstance(plants, Sequence) else [plants]
+    listed: list[StateSpace] = [read_system("tune", "plants", P) for P in given]
     loops = []
     for P in listed:
-        P = ordered("tune", P, controls, measurements)
+        P = ordered("tune", P, controls, measurements, channel=False)
         m, p = count(P.input_names, controls), count(P.output_names, measurements)
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
@@ -232,7 +233,7 @@ def tune(
             "start=, more starts=, or a controller of higher order"
         )
     K = structure.system(best[1])
-    closed = tuple(lft(ordered("tune", P, controls, measurements), K) for P in listed)
+    closed = tuple(lft(ordered("tune", P, controls, measurements, channel=False), K) for P in listed)
     return Tuned(K, best[0], best[1], closed, tuple(reached))
 
 
@@ -523,7 +524,7 @@ def _shortest(gradients: Array) -> Array:
     scale = max(float(np.abs(gradients).max()), 1e-300)
     rows = gradients / scale
     heavy = 1e3
-    weights, _ = nnls(
+    weights, _ = scipy.optimize.nnls(
         np.vstack([rows.T, heavy * np.ones(len(rows))]), np.concatenate([np.zeros(rows.shape[1]), [heavy]])
     )
     return np.asarray(weights @ rows / weights.sum() * scale)

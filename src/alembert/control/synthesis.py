@@ -29,6 +29,7 @@ from alembert.control.modes import describe_unreached
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -68,10 +69,19 @@ class Plant4:
     measurement_names: tuple[str, ...]
 
 
-def ordered(function: str, P: StateSpace, controls: Any, measurements: Any) -> StateSpace:
-    """The plant with its controls and measurements last; given by name, or how many of the last ones."""
+def ordered(
+    function: str, P: StateSpace, controls: Any, measurements: Any, *, channel: bool = True
+) -> StateSpace:
+    """The plant with its controls and measurements last; given by name, or how many of the last ones. With `channel`
+    something is left: disturbances w and outputs z, whose gain is made small."""
     columns = _last(function, "controls", P.input_names, controls)
     rows = _last(function, "measurements", P.output_names, measurements)
+    left = P.shape[1] - count(P.input_names, controls), P.shape[0] - count(P.output_names, measurements)
+    if channel and not all(left):
+        raise ArgumentError(
+            f"{function}: beside {controls!r} controls and {measurements!r} measurements, {left[0]} inputs w and {left[1]} "
+            "outputs z are left, expected one of each at least; `augment` makes a plant with weights"
+        )
     return P[rows, columns]
 
 
@@ -151,6 +161,7 @@ def refuse(function: str, found: dict[str, str], which: Sequence[str]) -> None:
         raise NumericalError(f"{function}: {'; '.join(bad)}")
 
 
+@takes_systems()
 def h2syn(P: StateSpace, *, controls: Any, measurements: Any) -> Synthesis:
     """The controller of least H2 norm from w to z, (2).
 

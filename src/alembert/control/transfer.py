@@ -124,7 +124,7 @@ def times_polynomial(G: StateSpace, coefficients: Any) -> StateSpace:
 def polynomial(function: str, value: Any) -> Array:
     """Coefficients, highest power first, without leading zeros."""
     x = np.atleast_1d(arguments.numbers(function, "a polynomial", value))
-    if x.ndim != 1:
+    if x.ndim != 1 or not len(x):
         raise ArgumentError(
             f"{function}: a polynomial has shape {x.shape}, expected coefficients, highest power first"
         )

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import arguments
 from alembert.control.mu_bounds import DeltaBlock

@@ -20,12 +20,14 @@ from alembert.control import arguments
 from alembert.control.interconnection import append, common_dt, series, static
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import Synthesis, h2syn
+from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import polynomial, tf, times_polynomial
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
 
 
+@takes_systems()
 def augment(G: StateSpace, W1: Any = None, W2: Any = None, W3: Any = None) -> StateSpace:
     """(1); a weight with one input and output is taken for every signal, None leaves its row of z out.
 
@@ -77,6 +79,7 @@ def augment(G: StateSpace, W1: Any = None, W2: Any = None, W3: Any = None) -> St
     return found.renamed(outputs=names, inputs=base.input_names)
 
 
+@takes_systems()
 def weighted_lqg(
     plant: StateSpace,
     output_weight: Any,

@@ -5,9 +5,9 @@ remembered from instant to instant,
 
     effort, x' = f(t, q, v, x, held(d), u, p)                                                                         (1)
 
-and at every tick of the clock d changes by what `alembert.simulate.instants` does there. A tick is the longest time of
-which all periods, delays and offsets are multiples. Set points given as numbers become inputs: they are parameters of a copy
-of the model, so that every law reads them.
+and at every tick of the clock d changes by what `alembert.simulate.compiled_schedule` does there. A tick is the longest time
+of which all periods, delays and offsets are multiples. Set points given as numbers become inputs: they are parameters of a
+copy of the model, so that every law reads them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression
 from alembert.model import Model
 from alembert.simulate.actuators import Lags
+from alembert.simulate.bound_controllers import BoundController
+from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.controllers import Sampled
-from alembert.simulate.dynamic_controllers import BoundController, DynamicController, as_controller
+from alembert.simulate.dynamic_controllers import DynamicController, as_controller
 from alembert.simulate.inputs import Inputs
-from alembert.simulate.instants import Instants
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.simulation import Simulation
 
@@ -71,7 +72,7 @@ class Acting:
     set_points: slice
     """inputs that are parameters of the copy"""
     lags: Lags | None = None
-    instants: Instants | None = None
+    instants: CompiledSchedule | None = None
     tick: float = 0.0
     """seconds between instants, 0 without"""
     starts: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -174,7 +175,9 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     found.states = tuple(_states(system, lags))
     if system.sampled or system.instruments:
         found.tick = common_tick(system.sampled, system.instruments)
-        found.instants = Instants(system, Schedule.on_grid(system.sampled, system.instruments, found.tick))
+        found.instants = CompiledSchedule(
+            system, Schedule.on_grid(system.sampled, system.instruments, found.tick)
+        )
         found.starts = found.instants.start(())
     return found
 

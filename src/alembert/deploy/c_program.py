@@ -36,7 +36,7 @@ from alembert.lowering.routine import Parts, Routine
 from alembert.model import Model
 from alembert.simulate import closed_loops
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
-from alembert.simulate.stepping import SchemeManifold
+from alembert.simulate.step_code import SchemeManifold
 from alembert.spatial import quaternion
 
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)

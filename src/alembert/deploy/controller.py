@@ -15,8 +15,9 @@ from alembert.engine.c_export import c_function, export_c
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives, checked
+from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import Sampled
-from alembert.simulate.dynamic_controllers import BoundController, as_controller
+from alembert.simulate.dynamic_controllers import as_controller
 
 
 def c_controller(

@@ -16,8 +16,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import os
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ from alembert.model import Model
 Array = np.ndarray
 MAGIC, VERSION, STATE, COMMAND = b"ALMB", 1, 1, 2
 HEADER = struct.Struct("<4sHHQd")
+_MADE_HERE: set[str] = set()
+"""names of blocks that this process made"""
 SPIN = 2e-4
 """seconds before a deadline from which the loop no longer sleeps: what a system may be late to wake it"""
 
@@ -114,12 +118,30 @@ class SharedLink:
     def __init__(self, model: Model, inputs: int, name: str | None = None, *, create: bool = True) -> None:
         self._sizes = model.nq, model.nv, inputs
         count = 3 + sum(self._sizes)
-        self.memory = shared_memory.SharedMemory(name=name, create=create, size=8 * count)
+        try:
+            self.memory = shared_memory.SharedMemory(name=name, create=create, size=8 * count)
+        except (FileNotFoundError, FileExistsError) as error:
+            there = (
+                "is there already" if create else "does not exist: the loop makes it, before others attach"
+            )
+            raise ArgumentError(f"SharedLink: a block {name!r} {there}") from error
+        if not create:
+            _leave_to_its_maker(self.memory)
+            if self.memory.size < 8 * count:
+                size = self.memory.size
+                self.memory.close()
+                raise ArgumentError(
+                    f"SharedLink: the block {name!r} has {size} bytes, expected {8 * count} for the {model.nq} coordinates "
+                    f"and {model.nv} speeds of {model.name!r} and {inputs} inputs"
+                )
         self.name = self.memory.name
+        self.refused = 0
+        """commands that were not finite"""
         self._x = np.ndarray((count,), dtype=float, buffer=self.memory.buf)
         self._own = create
         if create:
             self._x[:] = 0.0
+            _MADE_HERE.add(self.name)
 
     def receive(self, u: Array) -> None:
         at = 2 + self._sizes[0] + self._sizes[1]
@@ -127,9 +149,12 @@ class SharedLink:
             number = self._x[at]
             if number == 0:
                 return
-            found = self._x[at + 1 :].copy()
+            found = self._x[at + 1 : at + 1 + len(u)].copy()
             if number % 2 == 0 and self._x[at] == number:
-                u[:] = found
+                if np.all(np.isfinite(found)):
+                    u[:] = found
+                else:
+                    self.refused += 1
                 return
 
     def send(self, number: int, t: float, q: Array, v: Array) -> None:
@@ -142,7 +167,7 @@ class SharedLink:
         """For the other side."""
         at = 2 + self._sizes[0] + self._sizes[1]
         self._x[at] += 1
-        self._x[at + 1 :] = u
+        self._x[at + 1 : at + 1 + self._sizes[2]] = u
         self._x[at] += 1
 
     def state(self) -> tuple[float, Array, Array]:
@@ -158,6 +183,15 @@ class SharedLink:
         self.memory.close()
         if self._own:
             self.memory.unlink()
+            _MADE_HERE.discard(self.name)
+
+
+def _leave_to_its_maker(memory: shared_memory.SharedMemory) -> None:
+    """Python before 3.13 removes a block when any process that attached to it ends."""
+    if sys.version_info < (3, 13) and os.name == "posix" and memory.name not in _MADE_HERE:
+        from multiprocessing import resource_tracker
+
+        resource_tracker.unregister(f"/{memory.name.lstrip('/')}", "shared_memory")
 
 
 @dataclass(frozen=True, eq=False)

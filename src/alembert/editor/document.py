@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model
 from alembert.model.elements import DOT
 from alembert.model.io import load, toml, toml_edit
@@ -94,7 +94,9 @@ class ModelDocument:
         suffix = path.suffix.lower()
         if suffix != ".toml":
             return cls(path.with_suffix(".toml"), dumps(load(path), "toml"))
-        if not path.exists():
+        with writing(path):  # a name that no file can have
+            there = path.exists()
+        if not there:
             if not path.parent.is_dir():
                 raise FileError(f"{path}: cannot be made: there is no folder {path.parent}")
             return cls(path, NEW.format(name=re.sub(r"[^\w-]", "_", path.stem) or "model"))
@@ -104,8 +106,8 @@ class ModelDocument:
         return cls(path, text, b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b"", text)
 
     def _read(self) -> None:
-        self.data = tomllib.loads(self.text)
         name = self.path.name if self.path else "model.toml"
+        self.data = toml.parse(self.text, name).data
         try:
             folder = self.path.parent if self.path else None
             self.model, self.problems = loads(self.text, name=name, folder=folder), ()
@@ -369,13 +371,13 @@ class ModelDocument:
         if path is None:
             raise ArgumentError("this model has no file yet; give it a name that ends with .toml")
         known = self.saved if path == self.path else None
-        if path.exists() and not over and read_text(path, toml.LARGEST) != known:
+        with writing(path):
+            there = path.exists()
+        if there and not over and read_text(path, toml.LARGEST) != known:
             what = "was changed by another program" if known is not None else "is there already"
             raise FileError(f"{path.name} {what}; save under another name, or write over it")
-        try:
+        with writing(path):
             write_whole(path, self.mark + self.text.encode())
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
         self.path, self.saved = path, self.text
         return path
 
@@ -409,6 +411,8 @@ def _value(change: Mapping[str, Any]) -> Any:
             return tomllib.loads(f"x = {str(change['toml']).strip()}")["x"]
         except tomllib.TOMLDecodeError as error:
             raise ArgumentError(f"not valid TOML: {error}") from None
+        except RecursionError:
+            raise ArgumentError("not valid TOML: tables and lists are nested without end") from None
     return change["value"]
 
 

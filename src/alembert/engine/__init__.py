@@ -2,7 +2,7 @@
 
 from alembert.engine.c_export import export_c
 from alembert.engine.codegen import FunctionSource, KernelSource
-from alembert.engine.interpreter import prepare
 from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.loader import prepare
 
 __all__ = ["Argument", "FunctionSource", "Kernel", "KernelSource", "export_c", "prepare"]

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from alembert import own_source
 from alembert.engine.target import Target, versions
 from alembert.errors import AlembertWarning
+from alembert.own_source import AT_IMPORT
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
 KERNEL, MODULE, SHARED, _TEMPORARY = ".alo", ".alm", ".alc", ".tmp"
@@ -48,7 +48,7 @@ class CacheFile(NamedTuple):
 
 def digest(key: str, lanes: int, target: Target) -> str:
     """The name of machine code: `key` says what it computes, the rest by which processor and with which software."""
-    parts = [key, str(lanes), repr(target), *versions(), ca.CasadiMeta.version(), own_source.at_import()]
+    parts = [key, str(lanes), repr(target), *versions(), ca.CasadiMeta.version(), AT_IMPORT]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -110,12 +110,9 @@ def has(name: str) -> bool:
 
 
 def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> bool:
-    """Keep an entry, unless Alembert's source changed since this process imported it; whether it is kept.
-
-    The `properties` are literals. What is kept by its text depends on nothing else.
-    """
+    """Keep an entry, whose `properties` are literals; whether it is kept."""
     folder = _trusted(create=True)
-    if folder is None or not (suffix == MODULE or own_source.unchanged()):
+    if folder is None:
         return False
     content = repr(properties).encode() + b"\n" + code
     data = _MAGIC + _checksum(name + suffix, content) + content

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import casadi as ca
+import numpy as np
 
-from alembert.engine import forms, interpreter, symbols, vectormath
+from alembert.engine import interpreter, vectormath
 from alembert.engine.code import Code
 from alembert.engine.instructions import Chunk, InstructionList, from_casadi, in_chunks, interleaved
 from alembert.engine.interpreter import Listing
-from alembert.engine.operations import Operations, library_calls
-from alembert.engine.target import Target
-from alembert.engine.vectormath import literal, vector_type
+from alembert.engine.target import Target, sincos_symbol
+from alembert.engine.vectormath import Operations, library_calls, literal, vector_type
 
 CHUNK = 1200  # operations and loads; shorter ones cost traffic, longer ones compile time
 QUICK_CHUNK = (
@@ -290,7 +290,7 @@ class _Emitter:
             self.store(self.operations.zero, "%w", angles + position)
         x, s, c = (self.address("%w", row) for row in piece.rows)
         count = (sines - angles) * self.lanes
-        self.lines.append(f"call void @{symbols.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
+        self.lines.append(f"call void @{sincos_symbol(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
 
     def emit_values(self, k: int, piece: Chunk) -> None:
         kept = set(piece.kept)
@@ -356,19 +356,21 @@ class FunctionSource:
         self.input_sizes = [function.numel_in(k) for k in range(function.n_in())]
         self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
 
+    def __len__(self) -> int:
+        """How many instructions CasADi has for it."""
+        return int(self.function.n_instructions())
+
     def emit(self, name: str, lanes: int, target: Target) -> Code:
-        form = forms.form_of(self.function) if target.interprets else None
-        key = form and (form.key, name, lanes, target, self._interleave, self._longest)
-        known = form and key and forms.recall(key, form)
-        if known:
-            return known
-        read = interleaved if self._interleave else from_casadi
-        program = read(self.function, fuse=target.fused, table=form.algorithm if form else None)
-        chunk, quick = self._chunk or CHUNK, False
-        if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
-            chunk, quick = QUICK_CHUNK, True
-        code = emit_function(name, program, lanes, target, chunk=chunk, inline=False)
-        code = dataclasses.replace(code, quick=quick)
-        if form and key and code.lists:
-            forms.remember(key, form, code)
-        return code
+        def made(table: np.ndarray | None) -> Code:
+            read = interleaved if self._interleave else from_casadi
+            program = read(self.function, fuse=target.fused, table=table)
+            chunk, quick = self._chunk or CHUNK, False
+            if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
+                chunk, quick = QUICK_CHUNK, True
+            code = emit_function(name, program, lanes, target, chunk=chunk, inline=False)
+            return dataclasses.replace(code, quick=quick)
+
+        if not target.interprets:
+            return made(None)
+        options = name, lanes, target, self._interleave, self._longest
+        return interpreter.known_or_made(self.function, options, made)

@@ -7,7 +7,7 @@ W. Arrays of any layout come through the table, three words for each argument an
     elements
 
 A block is packed into the layout of the body (element j of all lanes together), computed and unpacked, by functions that
-all kernels share (`alembert.engine.symbols`); large results may leave by `alembert.engine.outlet` while the body
+all kernels share (`alembert.engine.target`); large results may leave by `alembert.engine.outlet` while the body
 computes. In the last block the spare lanes repeat the last state; they compute the same bits and store them to the
 same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
 large workspace, or with several lanes 2 when a result may not be finite.
@@ -15,17 +15,14 @@ large workspace, or with several lanes 2 when a result may not be finite.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from alembert.engine import outlet, symbols
+from alembert.engine import outlet
 from alembert.engine.code import Code
+from alembert.engine.fastcall import scratch
+from alembert.engine.target import leave_symbol, packing_symbol
 from alembert.engine.vectormath import vector_type
 
-STACK_LIMIT = (
-    32768 if sys.platform != "win32" else 0
-)  # bytes; beyond it the scratch memory comes from the heap
-ALIGNMENT = 64
 WORDS = 3  # of the table, for each argument
 LARGE = 32  # elements of a result from which on an outlet is faster than unpacking tiles (measured)
 
@@ -41,7 +38,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
-    call = {x: symbols.packing(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
+    call = {x: packing_symbol(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
     finite = [f"%finite{j}" for j, _ in enumerate(outlets)] if lanes > 1 else []
     for name_, j in zip(finite, outlets, strict=False):
@@ -92,7 +89,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     for k, size in enumerate(packed, len(inputs)):
         where = f"ptr %s{k}, i64 %b{k}, i64 %e{k}"
         if size in large:
-            leave = symbols.leave(size, lanes, code.target, whole=True)
+            leave = leave_symbol(size, lanes, code.target, whole=True)
             lines.append(
                 f"  call void @{call['outlet']}(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
             )
@@ -134,24 +131,6 @@ def _status(finite: Sequence[str], lanes: int) -> list[str]:
     ]
 
 
-def scratch(size: int, out_of_memory: str) -> tuple[str, str]:
-    """IR that reserves `%scratch`, aligned, in the entry block, and IR that releases it."""
-    if size <= STACK_LIMIT:
-        return f"  %scratch = alloca [{max(size, 8)} x i8], align {ALIGNMENT}", ""
-    reserve = f"""\
-  %heap = call ptr @malloc(i64 {size + ALIGNMENT})
-  %refused = icmp eq ptr %heap, null
-  br i1 %refused, label %nomemory, label %memory
-nomemory:
-{out_of_memory}
-memory:
-  %heapint = ptrtoint ptr %heap to i64
-  %raised = add i64 %heapint, {ALIGNMENT - 1}
-  %rounded = and i64 %raised, -{ALIGNMENT}
-  %scratch = inttoptr i64 %rounded to ptr"""
-    return reserve, "  call void @free(ptr %heap)"
-
-
 def _padded(size: int, lanes: int) -> int:
     """Doubles in the buffer of an argument: whole W-by-W tiles, aligned."""
     count = -(-size // lanes) * lanes * lanes
@@ -159,13 +138,7 @@ def _padded(size: int, lanes: int) -> int:
 
 
 def packing(lanes: int) -> str:
-    """IR of `pack`, `place` (where the body puts a result) and `unpack`; of many lanes `check` and `outlet` too."""
-    if lanes == 1:
-        return (
-            _ONE_LANE
-            + _loop("elements_in", 1, 1, _element_in(1))
-            + _loop("elements_out", 1, 1, _element_out(1))
-        )
+    """IR of `pack`, `place` (where the body puts a result), `unpack`, `check` and `outlet`."""
     return (
         _MANY_LANES
         + _loop("tiles_in", lanes, lanes, _tile_in(lanes))
@@ -176,34 +149,6 @@ def packing(lanes: int) -> str:
         + outlet.opening(lanes)
     )
 
-
-# One lane: contiguous elements are used in place.
-_ONE_LANE = """
-define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 {
-  %unit = icmp eq i64 %e, 8
-  %x = select i1 %unit, ptr %state, ptr %buffer
-  ret ptr %x
-}
-define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e,
-                                  i64 %n, i64 %valid, i1 %again) #0 {
-  %unit = icmp eq i64 %e, 8
-  br i1 %unit, label %inplace, label %copy
-inplace:
-  ret ptr %state
-copy:
-  call void @alembert_elements_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  ret ptr %buffer
-}
-define internal void @alembert_unpack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) #0 {
-  %unit = icmp eq i64 %e, 8
-  br i1 %unit, label %done, label %copy
-copy:
-  call void @alembert_elements_out(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  br label %done
-done:
-  ret void
-}
-"""
 
 # Many lanes: contiguous elements go through tiles; an argument that all states share is packed once.
 _MANY_LANES = """

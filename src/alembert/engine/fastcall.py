@@ -1,18 +1,22 @@
 """Single states straight from Python to machine code.
 
-For one state the work takes less time than checking arguments in Python. So the kernel gets two entry
-points that Python calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR and compiled with it:
+For one state the work takes less time than checking arguments in Python. So kernels have two entry points that Python
+calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR, and a loop for arrays that are checked already:
 
-    NAME_call(arguments...) -> new arrays
-    NAME_into(arguments..., results...) -> None, filling the caller's arrays
+    call(arguments...) -> new arrays
+    into(arguments..., results...) -> None, filling the caller's arrays
+    states(one, count, table, first, last): one state after the other
 
-They read the fields of the arrays themselves. Whatever is not exactly as they want it, an argument that
-is a list, a batch, a transposed array, a keyword, is handed on to an ordinary Python function, the
-fallback.
+All kernels share their code. What is a kernel's own is `i32 NAME_one(ptr pointers)`, which runs the body on data that the
+pointers lead to, and for `call` and `into` a table of words, an array that is the `self` of its functions: addresses and
+numbers (`_TABLE`), and four words for each argument and result:
 
-NumPy's array structure has had this layout since 1.0, and Python's object header has it in all builds
-with the global lock; `supported` compares it all the same with what NumPy says before the entry points
-are used.
+    number of dimensions, flags that the array must have, address of its shape, bytes
+
+The entry points read the fields of the arrays themselves. Whatever is not exactly as they want it, an argument that is a
+list, a batch, a transposed array, a keyword, is handed on to an ordinary Python function, the fallback. NumPy's array
+structure has had its layout since 1.0, and Python's object header has it in all builds with the global lock; `supported`
+compares it all the same with what NumPy says before it is relied on.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -28,15 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import driver
-
 # PyArrayObject_fields, offsets in bytes
-_TYPE, _DATA, _NDIM, _DIMENSIONS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64
+TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR, FLAGS = 8, 16, 24, 32, 40, 56, 64
+ARRAY_TYPE = 2
+"""index into NumPy's C interface, part of its binary interface"""
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
-
-# Indices into NumPy's C interface, part of its binary interface
-_ARRAY_TYPE, _ARRAY_RETURN, _ARRAY_NEW = 2, 76, 94
-
+_ARRAY_RETURN, _ARRAY_NEW = 76, 94  # indices into NumPy's C interface, part of its binary interface
 _TABLE = (
     "array_type",
     "float64",
@@ -48,296 +48,24 @@ _TABLE = (
     "tuple_new",
     "tuple_set",
     "none",
-    "call_fallback",
-    "into_fallback",
+    "fallback",
+    "one",
+    "inputs",
+    "outputs",
+    "all",
+    "scalars",
 )
-_NEW = "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)"
+_COUNTS = ("inputs", "outputs", "all", "scalars")
+_WORDS = 4  # of an argument or a result
+MOST = 64
+"""arguments and results of a kernel with entry points"""
+STACK_LIMIT = (
+    32768 if sys.platform != "win32" else 0
+)  # bytes; beyond it the scratch memory comes from the heap
+ALIGNMENT = 64
 
 
-def entry_points(
-    name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], workspace: int
-) -> str:
-    """IR of the two entry points for a one-lane body; arguments are given by their shapes."""
-    shapes = [*inputs, *outputs]
-    text = [f"@{name}_table = global [{len(_TABLE)} x i64] zeroinitializer\n"]
-    for k, shape in enumerate(shapes):
-        sizes = ", ".join(f"i64 {n}" for n in shape) or "i64 0"
-        text.append(f"@{name}_shape{k} = internal constant [{max(1, len(shape))} x i64] [{sizes}]\n")
-    text.append(_one_state(name, len(shapes), workspace))
-    text.append(_call(name, inputs, outputs))
-    text.append(_into(name, inputs, outputs))
-    return "".join(text)
-
-
-def _one_state(name: str, count: int, workspace: int) -> str:
-    """`i32 NAME_one(data pointers)`: the body with a workspace of its own."""
-    reserve, release = driver.scratch(8 * workspace, "  ret i32 1")
-    parameters = ", ".join(f"ptr %x{k}" for k in range(count))
-    arguments = f"{parameters}, ptr %scratch" if parameters else "ptr %scratch"
-    return f"""\
-define internal i32 @{name}_one({parameters}) noinline #0 {{
-entry:
-{reserve}
-  call void @{name}({arguments})
-{release}
-  ret i32 0
-}}
-"""
-
-
-def _call(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> str:
-    code = _Lines(name, "call")
-    code.check(inputs, [_CONTIGUOUS | _ALIGNED] * len(inputs))
-    code.add(*(f"%x{k} = load ptr, ptr %da{k}" for k in range(len(inputs))))
-
-    def discard(count: int) -> list[str]:
-        return [f"call void %decref(ptr %r{j})" for j in range(count)]
-
-    code.add(
-        "%new = " + code.word("array_new"),
-        "%decref = " + code.word("decref"),
-        "%incref = " + code.word("incref"),
-    )
-    for k, shape in enumerate(outputs):
-        code.add(
-            "call void %incref(ptr %float64)",
-            f"%r{k} = call ptr %new(ptr %array_type, ptr %float64, i32 {len(shape)}, "
-            f"ptr @{name}_shape{len(inputs) + k}, ptr null, ptr null, i32 0, ptr null)",
-            f"%failed{k} = icmp eq ptr %r{k}, null",
-            f"br i1 %failed{k}, label %undo{k}, label %made{k}",
-        )
-        code.label(f"undo{k}", *discard(k), "ret ptr null")
-        code.label(
-            f"made{k}",
-            f"%ra{k} = getelementptr i8, ptr %r{k}, i64 {_DATA}",
-            f"%x{len(inputs) + k} = load ptr, ptr %ra{k}",
-        )
-    arguments = ", ".join(f"ptr %x{k}" for k in range(len(inputs) + len(outputs)))
-    code.add(
-        f"%status = call i32 @{name}_one({arguments})",
-        "%bad = icmp ne i32 %status, 0",
-        "br i1 %bad, label %refused, label %computed",
-    )
-    code.label("refused", *discard(len(outputs)), "br label %slow")
-    code.label("computed", "%return = " + code.word("array_return"))
-    results = []
-    for k, shape in enumerate(outputs):
-        if shape == ():
-            code.add(f"%scalar{k} = call ptr %return(ptr %r{k})")
-            results.append(f"%scalar{k}")
-        else:
-            results.append(f"%r{k}")
-    if len(outputs) == 1:
-        code.add(f"ret ptr {results[0]}")
-    else:
-        code.add(
-            "%tuplenew = " + code.word("tuple_new"),
-            "%tupleset = " + code.word("tuple_set"),
-            f"%tuple = call ptr %tuplenew(i64 {len(outputs)})",
-            "%notuple = icmp eq ptr %tuple, null",
-            "br i1 %notuple, label %dropped, label %fill",
-        )
-        code.label("dropped", *(f"call void %decref(ptr {r})" for r in results), "ret ptr null")
-        code.label(
-            "fill",
-            *(f"%set{k} = call i32 %tupleset(ptr %tuple, i64 {k}, ptr {r})" for k, r in enumerate(results)),
-        )
-        code.add("ret ptr %tuple")
-    return code.function()
-
-
-def _into(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> str:
-    code = _Lines(name, "into")
-    shapes = [*inputs, *outputs]
-    plain = _CONTIGUOUS | _ALIGNED
-    code.check(shapes, [plain] * len(inputs) + [plain | _WRITEABLE] * len(outputs))
-    for k, shape in enumerate(shapes):
-        code.add(
-            f"%x{k} = load ptr, ptr %da{k}",
-            f"%end{k} = getelementptr double, ptr %x{k}, i64 {math.prod(shape)}",
-        )
-    overlap = "false"
-    for j, k in itertools.combinations(range(len(shapes)), 2):
-        if k >= len(inputs):
-            code.add(
-                f"%before{j}_{k} = icmp ult ptr %x{j}, %end{k}",
-                f"%after{j}_{k} = icmp ult ptr %x{k}, %end{j}",
-                f"%both{j}_{k} = and i1 %before{j}_{k}, %after{j}_{k}",
-                f"%any{j}_{k} = or i1 {overlap}, %both{j}_{k}",
-            )
-            overlap = f"%any{j}_{k}"
-    code.add(f"br i1 {overlap}, label %slow, label %apart")
-    arguments = ", ".join(f"ptr %x{k}" for k in range(len(shapes)))
-    code.label(
-        "apart",
-        f"%status = call i32 @{name}_one({arguments})",
-        "%bad = icmp ne i32 %status, 0",
-        "br i1 %bad, label %slow, label %computed",
-    )
-    code.label(
-        "computed",
-        "%incref = " + code.word("incref"),
-        "%none = " + code.word("none"),
-        "call void %incref(ptr %none)",
-    )
-    code.add("ret ptr %none")
-    return code.function()
-
-
-class _Lines:
-    """The text of one entry point."""
-
-    def __init__(self, name: str, entry: str):
-        self.name = name
-        self.entry = entry
-        self.lines: list[str] = []
-
-    def add(self, *lines: str) -> None:
-        self.lines += lines
-
-    def label(self, label: str, *lines: str) -> None:
-        self.lines += [f"{label}:", *lines]
-
-    def word(self, field: str) -> str:
-        """Read a word of the table."""
-        offset = 8 * _TABLE.index(field)
-        return f"load ptr, ptr getelementptr (i8, ptr @{self.name}_table, i64 {offset})"
-
-    def check(self, shapes: Sequence[tuple[int, ...]], flags: Sequence[int]) -> None:
-        """Go to `slow` unless the arguments are contiguous arrays of doubles with these shapes."""
-        self.add(
-            f"%count = icmp eq i64 %nargs, {len(shapes)}",
-            "%plain = icmp eq ptr %kwnames, null",
-            "%start = and i1 %count, %plain",
-            "br i1 %start, label %types, label %slow",
-        )
-        self.label("types", "%array_type = " + self.word("array_type"), "%float64 = " + self.word("float64"))
-        good = "true"
-        for k in range(len(shapes)):
-            self.add(
-                f"%aa{k} = getelementptr ptr, ptr %args, i64 {k}",
-                f"%a{k} = load ptr, ptr %aa{k}",
-                f"%ta{k} = getelementptr i8, ptr %a{k}, i64 {_TYPE}",
-                f"%t{k} = load ptr, ptr %ta{k}",
-                f"%tc{k} = icmp eq ptr %t{k}, %array_type",
-                f"%tg{k} = and i1 {good}, %tc{k}",
-            )
-            good = f"%tg{k}"
-        self.add(f"br i1 {good}, label %arrays, label %slow")
-        self.label("arrays")
-        good = "true"
-        for k, (shape, flag) in enumerate(zip(shapes, flags, strict=True)):
-            for field, offset, kind, target in (
-                ("d", _DESCR, "ptr", "%float64"),
-                ("n", _NDIM, "i32", str(len(shape))),
-                ("f", _FLAGS, "i32", str(flag)),
-            ):
-                self.add(
-                    f"%{field}p{k} = getelementptr i8, ptr %a{k}, i64 {offset}",
-                    f"%{field}v{k} = load {kind}, ptr %{field}p{k}",
-                )
-                value = f"%{field}v{k}"
-                if field == "f":
-                    self.add(f"%fm{k} = and i32 {value}, {flag}")
-                    value = f"%fm{k}"
-                self.add(
-                    f"%{field}c{k} = icmp eq {kind} {value}, {target}",
-                    f"%{field}g{k} = and i1 {good}, %{field}c{k}",
-                )
-                good = f"%{field}g{k}"
-            self.add(f"%da{k} = getelementptr i8, ptr %a{k}, i64 {_DATA}")
-        self.add(f"br i1 {good}, label %sizes, label %slow")
-        self.label("sizes")
-        good = "true"
-        for k, shape in enumerate(shapes):
-            if shape:
-                self.add(
-                    f"%sp{k} = getelementptr i8, ptr %a{k}, i64 {_DIMENSIONS}",
-                    f"%sv{k} = load ptr, ptr %sp{k}",
-                )
-            for j, size in enumerate(shape):
-                self.add(
-                    f"%sa{k}_{j} = getelementptr i64, ptr %sv{k}, i64 {j}",
-                    f"%ss{k}_{j} = load i64, ptr %sa{k}_{j}",
-                    f"%sc{k}_{j} = icmp eq i64 %ss{k}_{j}, {size}",
-                    f"%sg{k}_{j} = and i1 {good}, %sc{k}_{j}",
-                )
-                good = f"%sg{k}_{j}"
-        self.add(f"br i1 {good}, label %ready, label %slow")
-        self.label("ready")
-
-    def function(self) -> str:
-        self.label(
-            "slow",
-            "%vectorcall = " + self.word("vectorcall"),
-            "%fallback = " + self.word(f"{self.entry}_fallback"),
-            "%answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %nargs, ptr %kwnames)",
-            "ret ptr %answer",
-        )
-        body = "\n  ".join(self.lines)
-        head = f"define ptr @{self.name}_{self.entry}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) #0 {{"
-        return f"{head}\n  {body}\n}}\n"
-
-
-class _MethodDefinition(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-def bind(
-    table: int,
-    entries: dict[str, int],
-    name: str,
-    documentation: str,
-    fallbacks: dict[str, Callable[..., Any]],
-    owner: object,
-) -> dict[str, Callable[..., Any]]:
-    """The loaded entry points as Python functions, which keep `owner` (the machine code) alive."""
-    words = dict(_addresses())
-    for entry, fallback in fallbacks.items():
-        words[f"{entry}_fallback"] = id(fallback)
-    (ctypes.c_uint64 * len(_TABLE)).from_address(table)[:] = [words[field] for field in _TABLE]
-
-    create = ctypes.pythonapi.PyCFunction_NewEx
-    create.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    create.restype = ctypes.py_object
-    functions = {}
-    for entry, address in entries.items():
-        fast_with_keywords = 0x80 | 0x02
-        definition = _MethodDefinition(name.encode(), address, fast_with_keywords, documentation.encode())
-        functions[entry] = create(
-            ctypes.addressof(definition), (definition, tuple(fallbacks.values()), owner), None
-        )
-    return functions
-
-
-@functools.cache
-def _addresses() -> dict[str, int]:
-    interface = _array_interface()
-    python = ctypes.pythonapi
-
-    def address(function: Any) -> int:
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-    return {
-        "array_type": interface[_ARRAY_TYPE],
-        "float64": id(np.dtype(np.float64)),
-        "array_new": interface[_ARRAY_NEW],
-        "array_return": interface[_ARRAY_RETURN],
-        "vectorcall": address(python.PyObject_Vectorcall),
-        "incref": address(python.Py_IncRef),
-        "decref": address(python.Py_DecRef),
-        "tuple_new": address(python.PyTuple_New),
-        "tuple_set": address(python.PyTuple_SetItem),
-        "none": id(None),
-    }
-
-
-def _array_interface() -> Any:
+def array_interface() -> Any:
     """NumPy's table of C functions."""
     capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -357,7 +85,7 @@ def supported() -> bool:
     ):
         return False
     try:
-        if _array_interface()[_ARRAY_TYPE] != id(np.ndarray):
+        if array_interface()[ARRAY_TYPE] != id(np.ndarray):
             return False
         base = np.arange(24.0).reshape(2, 3, 4)
         frozen = base.copy()
@@ -370,11 +98,6 @@ def supported() -> bool:
         return False
 
 
-def address(x: np.ndarray) -> int:
-    """Where the first element is; NumPy's own ways to ask take some five times longer."""
-    return int(ctypes.c_size_t.from_address(id(x) + _DATA).value if supported() else x.ctypes.data)
-
-
 def _as_expected(x: np.ndarray) -> bool:
     def read(kind: Any, offset: int) -> Any:
         return kind.from_address(id(x) + offset).value
@@ -385,11 +108,399 @@ def _as_expected(x: np.ndarray) -> bool:
         )
 
     return (
-        read(ctypes.c_size_t, _TYPE) == id(np.ndarray)
-        and read(ctypes.c_size_t, _DATA) == x.ctypes.data
-        and read(ctypes.c_int, _NDIM) == x.ndim
-        and words(_DIMENSIONS) == x.shape
-        and words(_STRIDES) == x.strides
-        and read(ctypes.c_size_t, _DESCR) == id(x.dtype)
-        and read(ctypes.c_int, _FLAGS) == x.flags.num
+        read(ctypes.c_size_t, TYPE) == id(np.ndarray)
+        and read(ctypes.c_size_t, DATA) == x.ctypes.data
+        and read(ctypes.c_int, NDIM) == x.ndim
+        and words(DIMENSIONS) == x.shape
+        and words(STRIDES) == x.strides
+        and read(ctypes.c_size_t, DESCR) == id(x.dtype)
+        and read(ctypes.c_int, FLAGS) == x.flags.num
     )
+
+
+def scratch(size: int, out_of_memory: str) -> tuple[str, str]:
+    """IR that reserves `%scratch`, aligned, in the entry block, and IR that releases it."""
+    if size <= STACK_LIMIT:
+        return f"  %scratch = alloca [{max(size, 8)} x i8], align {ALIGNMENT}", ""
+    reserve = f"""\
+  %heap = call ptr @malloc(i64 {size + ALIGNMENT})
+  %refused = icmp eq ptr %heap, null
+  br i1 %refused, label %nomemory, label %memory
+nomemory:
+{out_of_memory}
+memory:
+  %heapint = ptrtoint ptr %heap to i64
+  %raised = add i64 %heapint, {ALIGNMENT - 1}
+  %rounded = and i64 %raised, -{ALIGNMENT}
+  %scratch = inttoptr i64 %rounded to ptr"""
+    return reserve, "  call void @free(ptr %heap)"
+
+
+def one_state(name: str, count: int, workspace: int) -> str:
+    """IR of `i32 NAME_one(ptr pointers)`: the body with a workspace of its own; 1 where there is no memory for it."""
+    reserve, release = scratch(8 * workspace, "  ret i32 1")
+    loads = [
+        f"  %a{k} = getelementptr ptr, ptr %pointers, i64 {k}\n  %x{k} = load ptr, ptr %a{k}"
+        for k in range(count)
+    ]
+    arguments = ", ".join([*(f"ptr %x{k}" for k in range(count)), "ptr %scratch"])
+    return "\n".join(
+        [
+            f"define i32 @{name}_one(ptr %pointers) #0 {{",
+            "entry:",
+            reserve,
+            *loads,
+            f"  call void @{name}({arguments})",
+            release,
+            "  ret i32 0",
+            "}\n",
+        ]
+    )
+
+
+def entry_points() -> str:
+    """IR of `alembert_states`, of `ptr alembert_call(ptr self, ptr args, i64 nargs, ptr kwnames)` and `alembert_into`."""
+    return _STATES + _entry("call", "inputs", _CALL) + _entry("into", "all", _INTO)
+
+
+def _entry(name: str, count: str, body: str) -> str:
+    """An entry point that begins with a check: arrays of doubles of the right shapes and flags; `%x` has their data."""
+    head = f"""
+define ptr @alembert_{name}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) #0 {{
+  %x = alloca [{MOST} x ptr], align 16
+  %r = alloca [{MOST} x ptr], align 16
+  %table_at = getelementptr i8, ptr %self, i64 {DATA}
+  %table = load ptr, ptr %table_at
+{_words("inputs", "outputs", "all")}
+  %count = icmp eq i64 %nargs, %{count}
+  %plain = icmp eq ptr %kwnames, null
+  %start = and i1 %count, %plain
+  br i1 %start, label %check, label %slow
+check:
+{_words("array_type", "float64")}
+  br label %next
+next:
+  %i = phi i64 [0, %check], [%following, %fits]
+  %more_i = icmp ult i64 %i, %{count}
+  br i1 %more_i, label %argument, label %ready
+argument:
+  %a_at = getelementptr ptr, ptr %args, i64 %i
+  %a = load ptr, ptr %a_at
+  %type_at = getelementptr i8, ptr %a, i64 {TYPE}
+  %type = load ptr, ptr %type_at
+  %is_array = icmp eq ptr %type, %array_type
+  br i1 %is_array, label %array_given, label %slow
+array_given:
+{_of_argument("i_", "%i", "ndim", "flags", "shape")}
+  %descr_at = getelementptr i8, ptr %a, i64 {DESCR}
+  %descr = load ptr, ptr %descr_at
+  %ndim_of_at = getelementptr i8, ptr %a, i64 {NDIM}
+  %ndim_of = load i32, ptr %ndim_of_at
+  %flags_of_at = getelementptr i8, ptr %a, i64 {FLAGS}
+  %flags_of = load i32, ptr %flags_of_at
+  %wide_ndim = zext i32 %ndim_of to i64
+  %wide_flags = zext i32 %flags_of to i64
+  %has = and i64 %wide_flags, %i_flags
+  %good_descr = icmp eq ptr %descr, %float64
+  %good_ndim = icmp eq i64 %wide_ndim, %i_ndim
+  %good_flags = icmp eq i64 %has, %i_flags
+  %good_2 = and i1 %good_descr, %good_ndim
+  %good_3 = and i1 %good_2, %good_flags
+  br i1 %good_3, label %sizes, label %slow
+sizes:
+  %sizes_at = getelementptr i8, ptr %a, i64 {DIMENSIONS}
+  %dimensions = load ptr, ptr %sizes_at
+  br label %size
+size:
+  %s = phi i64 [0, %sizes], [%s_next, %one_size]
+  %more_sizes = icmp ult i64 %s, %i_ndim
+  br i1 %more_sizes, label %one_size, label %fits
+one_size:
+  %size_at = getelementptr i64, ptr %dimensions, i64 %s
+  %size_of = load i64, ptr %size_at
+  %expected_at = getelementptr i64, ptr %i_shape, i64 %s
+  %expected = load i64, ptr %expected_at
+  %same_size = icmp eq i64 %size_of, %expected
+  %s_next = add i64 %s, 1
+  br i1 %same_size, label %size, label %slow
+fits:
+  %given_at = getelementptr i8, ptr %a, i64 {DATA}
+  %given = load ptr, ptr %given_at
+  %place = getelementptr ptr, ptr %x, i64 %i
+  store ptr %given, ptr %place
+  %following = add i64 %i, 1
+  br label %next
+slow:
+{_words("vectorcall", "fallback")}
+  %answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %nargs, ptr %kwnames)
+  ret ptr %answer
+"""
+    return head + body + "}\n"
+
+
+def _words(*names: str) -> str:
+    """IR that reads words of the table."""
+    lines = []
+    for name in names:
+        kind = "i64" if name in _COUNTS else "ptr"
+        lines.append(f"  %{name}_at = getelementptr i64, ptr %table, i64 {_TABLE.index(name)}")
+        lines.append(f"  %{name} = load {kind}, ptr %{name}_at")
+    return "\n".join(lines)
+
+
+def _of_argument(prefix: str, index: str, *fields: str) -> str:
+    """IR that reads words of an argument or a result."""
+    lines = [
+        f"  %{prefix}first = mul i64 {index}, {_WORDS}",
+        f"  %{prefix}own = getelementptr i64, ptr %table, i64 %{prefix}first",
+    ]
+    for k, field in enumerate(("ndim", "flags", "shape", "bytes")):
+        if field in fields:
+            kind = "ptr" if field == "shape" else "i64"
+            lines.append(
+                f"  %{prefix}{field}_at = getelementptr i64, ptr %{prefix}own, i64 {len(_TABLE) + k}"
+            )
+            lines.append(f"  %{prefix}{field} = load {kind}, ptr %{prefix}{field}_at")
+    return "\n".join(lines)
+
+
+# One state after the other, on arrays whose elements follow each other: two words of three for each are read of a table.
+_STATES = """
+define i32 @alembert_states(ptr %one, i64 %count, ptr %table, i64 %first, i64 %last) #0 {
+entry:
+  %x = alloca ptr, i64 %count, align 16
+  br label %next
+next:
+  %i = phi i64 [%first, %entry], [%following, %done]
+  %more = icmp ult i64 %i, %last
+  br i1 %more, label %state, label %end
+state:
+  %k = phi i64 [0, %next], [%k_next, %argument]
+  %more_k = icmp ult i64 %k, %count
+  br i1 %more_k, label %argument, label %compute
+argument:
+  %place = mul i64 %k, 3
+  %p_at = getelementptr i64, ptr %table, i64 %place
+  %p = load ptr, ptr %p_at
+  %b_at = getelementptr i64, ptr %p_at, i64 1
+  %b = load i64, ptr %b_at
+  %shift = mul i64 %i, %b
+  %data = getelementptr i8, ptr %p, i64 %shift
+  %x_at = getelementptr ptr, ptr %x, i64 %k
+  store ptr %data, ptr %x_at
+  %k_next = add i64 %k, 1
+  br label %state
+compute:
+  %status = call i32 %one(ptr %x)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %failed, label %done
+done:
+  %following = add i64 %i, 1
+  br label %next
+end:
+  ret i32 0
+failed:
+  ret i32 %status
+}
+"""
+
+_CALL = f"""\
+ready:
+{_words("array_new", "array_return", "incref", "decref", "one", "tuple_new", "tuple_set", "scalars")}
+  br label %new
+new:
+  %k = phi i64 [0, %ready], [%k_next, %made]
+  %more = icmp ult i64 %k, %outputs
+  br i1 %more, label %result, label %compute
+result:
+  %index = add i64 %k, %inputs
+{_of_argument("", "%index", "ndim", "shape")}
+  %short_ndim = trunc i64 %ndim to i32
+  call void %incref(ptr %float64)
+  %array = call ptr %array_new(
+    ptr %array_type, ptr %float64, i32 %short_ndim, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %none_made = icmp eq ptr %array, null
+  br i1 %none_made, label %undo, label %made
+made:
+  %r_at = getelementptr ptr, ptr %r, i64 %k
+  store ptr %array, ptr %r_at
+  %data_at = getelementptr i8, ptr %array, i64 {DATA}
+  %data = load ptr, ptr %data_at
+  %x_at = getelementptr ptr, ptr %x, i64 %index
+  store ptr %data, ptr %x_at
+  %k_next = add i64 %k, 1
+  br label %new
+compute:
+  %status = call i32 %one(ptr %x)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %undo, label %good
+good:
+  %any = icmp ne i64 %scalars, 0
+  br i1 %any, label %finish, label %computed
+undo:
+  %last = phi i64 [%k, %result], [%outputs, %compute], [%outputs, %several]
+  %give_up = phi i1 [true, %result], [false, %compute], [true, %several]
+  br label %drop
+drop:
+  %d = phi i64 [0, %undo], [%d_next, %dropped]
+  %more_d = icmp ult i64 %d, %last
+  br i1 %more_d, label %dropped, label %undone
+dropped:
+  %d_at = getelementptr ptr, ptr %r, i64 %d
+  %d_array = load ptr, ptr %d_at
+  call void %decref(ptr %d_array)
+  %d_next = add i64 %d, 1
+  br label %drop
+undone:
+  br i1 %give_up, label %give, label %slow
+give:
+  ret ptr null
+finish:
+  %f = phi i64 [0, %good], [%f_next, %finished]
+  %more_f = icmp ult i64 %f, %outputs
+  br i1 %more_f, label %scalar, label %computed
+scalar:
+  %f_index = add i64 %f, %inputs
+{_of_argument("f_", "%f_index", "ndim")}
+  %is_scalar = icmp eq i64 %f_ndim, 0
+  br i1 %is_scalar, label %turn, label %finished
+turn:
+  %f_at = getelementptr ptr, ptr %r, i64 %f
+  %f_array = load ptr, ptr %f_at
+  %turned = call ptr %array_return(ptr %f_array)
+  store ptr %turned, ptr %f_at
+  br label %finished
+finished:
+  %f_next = add i64 %f, 1
+  br label %finish
+computed:
+  %single = icmp eq i64 %outputs, 1
+  br i1 %single, label %alone, label %several
+alone:
+  %only = load ptr, ptr %r
+  ret ptr %only
+several:
+  %tuple = call ptr %tuple_new(i64 %outputs)
+  %no_tuple = icmp eq ptr %tuple, null
+  br i1 %no_tuple, label %undo, label %fill
+fill:
+  %t = phi i64 [0, %several], [%t_next, %filled]
+  %more_t = icmp ult i64 %t, %outputs
+  br i1 %more_t, label %filled, label %full
+filled:
+  %t_at = getelementptr ptr, ptr %r, i64 %t
+  %t_array = load ptr, ptr %t_at
+  %set = call i32 %tuple_set(ptr %tuple, i64 %t, ptr %t_array)
+  %t_next = add i64 %t, 1
+  br label %fill
+full:
+  ret ptr %tuple
+"""
+
+# Results that share memory with one another or with arguments are left to the fallback.
+_INTO = f"""\
+ready:
+{_words("incref", "one", "none")}
+  br label %outer
+outer:
+  %k = phi i64 [%inputs, %ready], [%k_next, %apart]
+  %more = icmp ult i64 %k, %all
+  br i1 %more, label %against, label %compute
+against:
+{_of_argument("k_", "%k", "bytes")}
+  %k_at = getelementptr ptr, ptr %x, i64 %k
+  %k_data = load ptr, ptr %k_at
+  %k_end = getelementptr i8, ptr %k_data, i64 %k_bytes
+  br label %inner
+inner:
+  %j = phi i64 [0, %against], [%j_next, %other]
+  %more_j = icmp ult i64 %j, %k
+  br i1 %more_j, label %other, label %apart
+other:
+{_of_argument("j_", "%j", "bytes")}
+  %j_at = getelementptr ptr, ptr %x, i64 %j
+  %j_data = load ptr, ptr %j_at
+  %j_end = getelementptr i8, ptr %j_data, i64 %j_bytes
+  %before = icmp ult ptr %j_data, %k_end
+  %after = icmp ult ptr %k_data, %j_end
+  %both = and i1 %before, %after
+  %j_next = add i64 %j, 1
+  br i1 %both, label %slow, label %inner
+apart:
+  %k_next = add i64 %k, 1
+  br label %outer
+compute:
+  %status = call i32 %one(ptr %x)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %slow, label %computed
+computed:
+  call void %incref(ptr %none)
+  ret ptr %none
+"""
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Table(np.ndarray):
+    """The words that an entry point reads; `kept` is what they point to."""
+
+    kept: object
+
+
+def bind(
+    entry: int,
+    one: int,
+    inputs: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    name: str,
+    documentation: str,
+    fallback: Callable[..., Any],
+    owner: object,
+) -> Callable[..., Any]:
+    """The function of a kernel: a shared `entry` point with a table of its own; it keeps `owner`, machine code, alive."""
+    counts = {"inputs": len(inputs), "outputs": len(outputs), "all": len(inputs) + len(outputs)}
+    counts["scalars"] = outputs.count(())
+    known = {**_addresses(), "fallback": id(fallback), "one": one, **counts}
+    shapes = [np.array(shape, dtype=np.int64) for shape in (*inputs, *outputs)]
+    words = [known[field] for field in _TABLE]
+    for k, shape in enumerate(shapes):
+        flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if k >= len(inputs) else 0)
+        words += [len(shape), flags, shape.ctypes.data, 8 * math.prod(shape.tolist())]
+    table = np.array(words, dtype=np.int64).view(_Table)
+    fast_with_keywords = 0x80 | 0x02
+    definition = _MethodDefinition(name.encode(), entry, fast_with_keywords, documentation.encode())
+    table.kept = definition, shapes, fallback, owner
+    create = ctypes.pythonapi.PyCFunction_NewEx
+    create.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    create.restype = ctypes.py_object
+    function: Callable[..., Any] = create(ctypes.addressof(definition), table, None)
+    return function
+
+
+@functools.cache
+def _addresses() -> dict[str, int]:
+    interface = array_interface()
+    python = ctypes.pythonapi
+
+    def address(function: Any) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    return {
+        "array_type": interface[ARRAY_TYPE],
+        "float64": id(np.dtype(np.float64)),
+        "array_new": interface[_ARRAY_NEW],
+        "array_return": interface[_ARRAY_RETURN],
+        "vectorcall": address(python.PyObject_Vectorcall),
+        "incref": address(python.Py_IncRef),
+        "decref": address(python.Py_DecRef),
+        "tuple_new": address(python.PyTuple_New),
+        "tuple_set": address(python.PyTuple_SetItem),
+        "none": id(None),
+    }

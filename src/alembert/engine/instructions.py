@@ -31,7 +31,7 @@ SELECT = -4  # b where a is not zero, otherwise c
 OF_THREE = frozenset((FMA, FMS, FNMA, SELECT))
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
 BITS = 28  # of the number of a value
-FEW = 500  # instructions that are asked for one by one
+FEW = 100  # instructions that are asked for one by one
 ANGLES = 256  # in one call for sines and cosines
 
 COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
@@ -68,6 +68,11 @@ class InstructionList:
     _numbers: dict[int, int] = field(default_factory=dict)
     """of values by operation and operands, which are packed into one integer"""
     _constant_numbers: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> InstructionList:
+        """The same instructions, in lists of their own."""
+        lists = (list(x) for x in (self.op, self.a, self.b, self.c, self.constants))
+        return InstructionList(list(self.input_sizes), [list(x) for x in self.outputs], *lists)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.op)

@@ -9,19 +9,27 @@ with so many lanes, with the list:
 Places are bytes into the workspace, where all values are: arguments and constants are copied there first. Values are
 computed in the order of their dependencies, instructions of one kind together, so that there is little to decide on the way.
 Every instruction is the same operation that machine code would do: the results are bitwise the same.
+
+A list is made for one function, and serves others that differ from it in their numbers alone. The *form* of a function is
+all of it but its numbers: its operations, which constants are equal, and the constants that change how it is simplified
+(0, 1, -1 and what is not finite). A model with other masses or lengths has functions of known forms; then only the numbers
+in the list have to be changed.
 """
 
 from __future__ import annotations
 
-import os
+import dataclasses
+import hashlib
+import math
 import struct
 from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 
 import casadi as ca
+import numpy as np
 
-from alembert.engine import symbols
+from alembert.engine.code import Code
 from alembert.engine.instructions import (
     BINARY,
     FMA,
@@ -31,18 +39,14 @@ from alembert.engine.instructions import (
     TRIGONOMETRIC,
     UNARY,
     InstructionList,
+    algorithm,
     in_pieces,
 )
-from alembert.engine.operations import Operations, library_calls
-from alembert.engine.target import Target
-from alembert.engine.vectormath import vector_type
+from alembert.engine.target import Target, interpreter_symbol, sincos_symbol
+from alembert.engine.vectormath import Operations, library_calls, vector_type
 
 WINDOW = 2000
 """operations and loads within which instructions are put together by kind; further ones would need more room"""
-RUNS = 10_000
-"""of interpreted code until it is compiled: it has then lost about half the time that this takes"""
-AGAIN = 0.2
-"""of these, for what another process has left in the cache"""
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 
 END, INPUT, UNIFORM, CONSTANT, OUTPUT, COPY, ANGLES = range(7)
@@ -52,32 +56,6 @@ CODES = {op: 7 + k for k, op in enumerate(_OPERATIONS)}
 
 Place = Callable[[int, int], int]
 """bytes from an argument's or a result's beginning to an element"""
-
-
-_preparing: set[object] = set()
-
-
-@contextmanager
-def prepare() -> Iterator[None]:
-    """Compile all that is computed within to its best machine code at once, and keep it in the cache.
-
-        with al.prepare():
-            al.simulate(model, duration=0.01, ...)
-
-    For programs with deadlines, and to fill the cache of a machine before it is used: a later process finds good code where
-    it would have begun with interpreted code. Results have the same bits either way. It holds for all threads.
-    """
-    mark = object()
-    _preparing.add(mark)
-    try:
-        yield
-    finally:
-        _preparing.discard(mark)
-
-
-def allowed() -> bool:
-    """Whether kernels may begin with interpreted code: unless ALEMBERT_INTERPRETER is `off`, or within `prepare`."""
-    return not _preparing and os.environ.get("ALEMBERT_INTERPRETER", "").lower() != "off"
 
 
 class Listing:
@@ -234,7 +212,7 @@ def function(name: str, arguments: int, lanes: int, target: Target) -> str:
         lines.append(f"%p{k} = getelementptr inbounds ptr, ptr %table, i64 {k}")
         lines.append(f"store ptr {pointer}, ptr %p{k}, align 8")
     lines.append(f"%list = load ptr, ptr @{name}_list, align 8")
-    lines.append(f"call void @{symbols.interpreter(lanes, target)}(ptr %list, ptr %table, ptr %w)")
+    lines.append(f"call void @{interpreter_symbol(lanes, target)}(ptr %list, ptr %table, ptr %w)")
     parameters = ", ".join(f"ptr {x}" for x in (*pointers, "%w"))
     body = "\n  ".join([*lines, "ret void"])
     return f"define internal void @{name}({parameters}) noinline #0 {{\n  {body}\n}}\n"
@@ -360,4 +338,112 @@ def _splat(T: str, lanes: int) -> list[str]:
 def _sincos(target: Target) -> list[str]:
     rows = [line for k in range(3) for line in _place(k)]
     places = ", ".join(f"ptr %p{k}UNIT" for k in range(3))
-    return [*rows, *_word(3, "n"), f"call void @{symbols.sincos(target)}({places}, i64 %lnUNIT)"]
+    return [*rows, *_word(3, "n"), f"call void @{sincos_symbol(target)}({places}, i64 %lnUNIT)"]
+
+
+FEWEST_OF_FORM = 500  # instructions of a function worth to look for
+MOST_FORMS = 200
+"""lists that are kept; some hundred kilobytes each"""
+_SPECIAL = (0.0, 1.0, -1.0)
+
+KNOWN_FORMS: dict[tuple[object, ...], _Known] = {}
+
+
+@dataclass(frozen=True)
+class Form:
+    """Of a function: what tells it from functions of other forms, and its numbers, each once."""
+
+    key: bytes
+    numbers: tuple[float, ...]
+    algorithm: np.ndarray
+    """its instructions, which are not to be looked for again"""
+
+
+@dataclass(frozen=True)
+class _Known:
+    code: Code
+    places: dict[str, tuple[np.ndarray, np.ndarray]]
+    """for each list, words where numbers are, and which ones"""
+
+
+def form_of(function: ca.Function) -> Form | None:
+    """None where it is not worth it."""
+    if not function.is_a("SXFunction") or function.n_instructions() < FEWEST_OF_FORM:
+        return None
+    found = algorithm(function)
+    table = found.copy()
+    constant = np.flatnonzero(table[:, 0] == ca.OP_CONST)
+    if np.any(table[:, 0] == ca.OP_ERFINV):  # it brings constants of its own
+        return None
+    classes: dict[str, int] = {}
+    special: dict[int, str] = {}
+    order = []
+    for k in constant.tolist():
+        value = function.instruction_constant(k)
+        number = classes.setdefault(value.hex(), len(classes))
+        if value in _SPECIAL or not math.isfinite(value):
+            special[number] = value.hex()
+        order.append(number)
+    table[constant, 2], table[constant, 3] = order, 0
+    sizes = [function.sparsity_in(k) for k in range(function.n_in())]
+    sizes += [function.sparsity_out(k) for k in range(function.n_out())]
+    shapes = [x.shape if x.is_dense() else (x.shape, x.colind(), x.row()) for x in sizes]
+    digest = hashlib.sha256(table.tobytes())
+    digest.update(repr((function.n_in(), shapes, special)).encode())
+    return Form(digest.digest(), tuple(float.fromhex(x) for x in classes), found)
+
+
+def known_or_made(
+    function: ca.Function,
+    options: tuple[object, ...],
+    make: Callable[[np.ndarray | None], Code],
+) -> Code:
+    """The interpreted code of a function: that of one of its form with its own numbers, or what `make` makes.
+
+    `make` gets the instructions, where they were looked for already; `options` tells ways to make it from others.
+    """
+    form = form_of(function)
+    if form is None:
+        return make(None)
+    key = form.key, *options
+    code = recall(key, form)
+    if code is None:
+        code = make(form.algorithm)
+        if code.lists:
+            remember(key, form, code)
+    return code
+
+
+def remember(key: tuple[object, ...], form: Form, code: Code) -> None:
+    """Keep the list of a function of this form."""
+    which = {value.hex(): k for k, value in enumerate(form.numbers) if value not in _SPECIAL}
+    places = {}
+    for name, words in code.lists.items():
+        start, count = constants_of(words)
+        at = start + 3 * np.arange(count)
+        table = np.array(words, dtype=np.int32)
+        values = table[np.stack([at + 1, at + 2], axis=1)].view("=f8").ravel().tolist() if count else []
+        number = np.array([which.get(x.hex(), -1) for x in values], dtype=np.int64)
+        places[name] = at[number >= 0] + 1, number[number >= 0]
+    if len(KNOWN_FORMS) >= MOST_FORMS:
+        KNOWN_FORMS.clear()
+    KNOWN_FORMS[key] = _Known(code, places)
+
+
+def recall(key: tuple[object, ...], form: Form) -> Code | None:
+    """The list of a function of this form, with its own numbers."""
+    known = KNOWN_FORMS.get(key)
+    if known is None:
+        return None
+    lists = {}
+    for name, words in known.code.lists.items():
+        table = np.array(words, dtype=np.int32)
+        at, which = known.places[name]
+        halves = (
+            np.array(form.numbers)[which].view(np.int32).reshape(-1, 2)
+            if len(which)
+            else np.zeros((0, 2), int)
+        )
+        table[at], table[at + 1] = halves[:, 0], halves[:, 1]
+        lists[name] = array("i", table.tobytes())
+    return dataclasses.replace(known.code, lists=lists)

@@ -23,10 +23,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from alembert.engine import codegen, driver, fastcall, interpreter, loader, recycling
-from alembert.engine.codegen import KernelSource
+from alembert.arguments import where_numbers_are
+from alembert.engine import codegen, driver, fastcall, loader, memory
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.loader import Library, Module
-from alembert.engine.target import Target, host
+from alembert.engine.target import Target, entry_symbol, host
 from alembert.errors import ArgumentError
 
 BODY = "alembert_kernel"
@@ -73,8 +74,7 @@ class Kernel:
 
     `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache
     does not have it. `alone`: batches go state by state, because what several need at a time would leave the caches.
-    `bound`: it is there for `bind`, and called through Python's checks otherwise; with twenty arguments the entry points for
-    single states take ten times as long to compile as the rest.
+    `bound`: it is there for `bind`, and called through Python's checks otherwise.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Kernel:
     ):
         self.name = name
         self.alone, self.bound = alone, bound
+        self._lanes = 1 if alone else host().lanes  # of batches
         self.arguments = tuple(arguments)
         self.results = tuple(results)
         self.key = key
@@ -121,11 +122,6 @@ class Kernel:
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.arguments)
         return f"<Kernel {self.name}({names}) -> {', '.join(result.name for result in self.results)}>"
-
-    @property
-    def _lanes(self) -> int:
-        """Of batches."""
-        return 1 if self.alone else host().lanes
 
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
@@ -158,7 +154,7 @@ class Kernel:
                 raise ArgumentError(
                     f"{self.name}: {a.name} has shape {x.shape}, expected {(count, *a.shape)} or {a.shape}"
                 )
-            table += [fastcall.address(x), 0 if single else 8 * a.size, 8]
+            table += [address(x), 0 if single else 8 * a.size, 8]
         words = _words(len(table))(*table)
         kept = (inputs, outputs)
         good: _Compiled | None = None
@@ -212,7 +208,7 @@ class Kernel:
         if given is not None and not _overlap(given, inputs):
             outputs = given
         else:
-            outputs = [recycling.empty(batch + result.shape) for result in self.results]
+            outputs = [_empty(batch + result.shape) for result in self.results]
         finite = self._run(inputs, outputs, batch, count, threads) if count else True
         if given is not None:
             for target, value in zip(given, outputs, strict=True):
@@ -253,7 +249,7 @@ class Kernel:
         if array.dtype != np.float64 or not array.flags.aligned:
             if array.dtype.kind not in "fiu":
                 raise ArgumentError(
-                    f"{self.name}: {argument.name} has dtype {array.dtype}, expected real numbers"
+                    f"{self.name}: {argument.name} has dtype {array.dtype}, expected real numbers{where_numbers_are(x)}"
                 )
             array = array.astype(np.float64)
         rank = len(argument.shape)
@@ -317,14 +313,14 @@ class Kernel:
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
         moves: list[tuple[Array, Array]] = []  # results of other layouts, and their compact copies
         for x, argument in zip(inputs, self.arguments, strict=True):
-            layout = _layout(x, batch, argument.shape)
-            if layout is None:
+            layout = layout_of(x, batch, argument.shape)
+            if layout is None or (lanes == 1 and layout[2] != 8):
                 kept.append(np.ascontiguousarray(np.broadcast_to(x, batch + argument.shape)))
                 layout = _compact(kept[-1], argument.size)
             table += layout
         for x, result in zip(outputs, self.results, strict=True):
-            layout = _layout(x, batch, result.shape)
-            if layout is None or not x.flags.aligned:
+            layout = layout_of(x, batch, result.shape)
+            if layout is None or (lanes == 1 and layout[2] != 8) or not x.flags.aligned:
                 moves.append((x, np.empty(x.shape, np.float64)))
                 layout = _compact(moves[-1][1], result.size)
             table += layout
@@ -340,7 +336,7 @@ class Kernel:
             with loader.COMPILING, self._lock:
                 code = self._compiled.get(lanes)
                 if code is None or code.spend(0, 0):
-                    at_once = code is not None or runs > 2 * interpreter.RUNS
+                    at_once = code is not None or runs > 2 * loader.RUNS
                     code = self._compiled[lanes] = self._made(lanes, at_once)
                     code.spend(runs, beside)
                     if lanes == 1 and code.call is not None:
@@ -349,13 +345,9 @@ class Kernel:
 
     def _made(self, lanes: int, at_once: bool) -> _Compiled:
         key, build = f"{self.key}\0{self._signature()}", functools.partial(self._module, lanes)
-        made = loader.in_steps(key, lanes, self.name, build, self._names(lanes), at_once=at_once)
+        name = _entry(lanes)
+        made = loader.in_steps(key, lanes, self.name, build, [name], at_once=at_once)
         return _Compiled(self, lanes, *made)
-
-    def _names(self, lanes: int) -> list[str]:
-        """Of what its machine code has for the outside."""
-        entries = ["batch"] if lanes > 1 or self.bound else ["batch", "table", "call", "into"]
-        return [f"{BODY}_{entry}" for entry in entries]
 
     def source(self) -> KernelSource:
         """What the kernel is made from; other kernels may take it in."""
@@ -375,17 +367,17 @@ class Kernel:
                 raise ArgumentError(
                     f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
                 )
+        fewest = FEWEST_BOUND if self.bound else FEWEST
+        if isinstance(source, FunctionSource) and len(source) < fewest:
+            target = target.compiling()
         body = source.emit(BODY, lanes, target)
-        if 0 < body.listed < (FEWEST_BOUND if self.bound else FEWEST):
+        if 0 < body.listed < fewest:
             body = source.emit(BODY, lanes, target.compiling())
-        text = [
-            codegen.prelude(body),
-            body.text,
-            driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
-        ]
-        if lanes == 1 and not self.bound:
-            shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
-            text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
+        if lanes == 1:
+            entry = fastcall.one_state(BODY, len(self.arguments) + len(self.results), body.workspace)
+        else:
+            entry = driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes)
+        text = codegen.prelude(body), body.text, entry
         level = 0 if body.quick else 1 if lanes == 1 else 2
         properties = {"work": body.work, "listed": body.listed}
         return Module("".join(text), body.constants, properties, level, body.lists)
@@ -401,25 +393,34 @@ class _Compiled:
         self.lanes = lanes
         self.work, self.left = properties["work"], left
         self.library = library
-        self.batch = _BATCH(library.addresses[f"{BODY}_batch"])
+        self.batch = self._batch(len(kernel.arguments) + len(kernel.results))
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
-        if lanes == 1 and not kernel.bound and left == math.inf and fastcall.supported():
-            bound = fastcall.bind(
-                library.addresses[f"{BODY}_table"],
-                {entry: library.addresses[f"{BODY}_{entry}"] for entry in ("call", "into")},
-                kernel.name,
-                kernel._documentation,
-                {"call": kernel._evaluate, "into": kernel._evaluate_into},
-                library,
-            )
-            self.call, self.into = bound["call"], bound["into"]
+        count = len(kernel.arguments) + len(kernel.results)
+        if count > fastcall.MOST or lanes > 1 or kernel.bound or left < math.inf or not fastcall.supported():
+            return
+        shapes = [a.shape for a in kernel.arguments], [a.shape for a in kernel.results]
+
+        def bound(entry: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
+            address = loader.shared_function(entry_symbol(entry, host()))
+            own = library.addresses[_entry(1)], *shapes, kernel.name, kernel._documentation
+            return fastcall.bind(address, *own, fallback, library)
+
+        self.call, self.into = bound("call", kernel._evaluate), bound("into", kernel._evaluate_into)
+
+    def _batch(self, count: int) -> Callable[[Any, int, int], int]:
+        """What runs over states `first` ... `last - 1` of arrays in a table."""
+        address = self.library.addresses[_entry(self.lanes)]
+        if self.lanes > 1:
+            return BATCH(address)
+        states = STATES(loader.shared_function(entry_symbol("states", host())))
+        return functools.partial(states, address, count)
 
     def spend(self, runs: float, beside: int) -> bool:
         """Count further runs and operations; whether good code would have been better."""
         if self.left < math.inf:
             self.left -= runs * self.work + beside
-            return self.left < 0 or not interpreter.allowed()
+            return self.left < 0 or loader.is_preparing()
         return False
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
@@ -441,8 +442,16 @@ class _Compiled:
         return None if self.lanes == 1 else NOT_FINITE not in statuses
 
 
+def _entry(lanes: int) -> str:
+    """What a kernel's machine code has for the outside."""
+    return f"{BODY}_one" if lanes == 1 else f"{BODY}_batch"
+
+
 NO_MEMORY, NOT_FINITE = 1, 2  # what the function for batches returns
-_BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+STATES = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
 
 
 @functools.cache
@@ -461,7 +470,17 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+_KNOWN_STRUCTURE = fastcall.supported()
+
+
+def address(x: np.ndarray) -> int:
+    """Where the first element is; NumPy's own ways to ask take some five times longer."""
+    return int(
+        ctypes.c_size_t.from_address(id(x) + fastcall.DATA).value if _KNOWN_STRUCTURE else x.ctypes.data
+    )
+
+
+def layout_of(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Address, stride over the batch and stride over the elements; None when a stride is not uniform."""
     rank = x.ndim - len(shape)
     if x.flags.c_contiguous and x.shape[:rank] == batch:
@@ -476,12 +495,12 @@ def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[i
         states = _uniform(batch, strides, unused=0)
     if elements is None or states is None:
         return None
-    return fastcall.address(x), states, elements
+    return address(x), states, elements
 
 
 def _compact(x: Array, size: int) -> tuple[int, int, int]:
     """The layout of a C-contiguous array."""
-    return fastcall.address(x), 8 * size, 8
+    return address(x), 8 * size, 8
 
 
 def _uniform(shape: Sequence[int], strides: Sequence[int], unused: int) -> int | None:
@@ -500,6 +519,11 @@ def _uniform(shape: Sequence[int], strides: Sequence[int], unused: int) -> int |
 
 def _overlap(outputs: Sequence[Array], inputs: Sequence[Array]) -> bool:
     return any(np.may_share_memory(x, y) for x in outputs for y in inputs)
+
+
+def _empty(shape: tuple[int, ...]) -> Array:
+    """An array with any content."""
+    return np.empty(shape, np.float64) if 8 * math.prod(shape) < memory.LARGE_BYTES else memory.empty(shape)
 
 
 def _is_masked(x: Any) -> bool:

@@ -7,6 +7,7 @@ import ctypes.util
 import functools
 import itertools
 import math
+import os
 import sys
 import threading
 import time
@@ -19,8 +20,17 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from alembert.engine import cache, driver, interpreter, outlet, symbols, vectormath
-from alembert.engine.target import Target, host
+from alembert.engine import cache, driver, fastcall, interpreter, outlet, vectormath
+from alembert.engine.target import (
+    MATHEMATICS,
+    TARGETS,
+    Target,
+    called_functions,
+    declarations,
+    host,
+    parsed_symbol,
+    shared_functions,
+)
 from alembert.forking import COMPILING as COMPILING
 
 
@@ -41,7 +51,7 @@ class Library:
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in _mathematics().items():
                 builder.import_symbol(name, address)
-            for name in symbols.called(code):
+            for name in called_functions(code):
                 builder.import_symbol(name, shared_function(name))
             names = [*names, *(constants or {}), *(lists or {})]
             for name in names:
@@ -58,6 +68,10 @@ class Library:
 
 
 _NUMBERS = itertools.count()
+RUNS = 10_000
+"""of interpreted code until it is compiled: it has then lost about half the time that this takes"""
+AGAIN = 0.2
+"""of these, for what another process has left in the cache"""
 LONG_TEXT = 50_000  # characters of a module that takes LLVM 25 ms
 PER_CHARACTER = (
     300  # operations of code compiled in a hurry that lose the time in which a character is compiled well
@@ -79,6 +93,37 @@ class Module:
     properties: dict[str, Any]
     level: int = 2
     lists: Mapping[str, array[int]] = field(default_factory=dict)
+
+
+_preparing: set[object] = set()
+
+
+@contextmanager
+def prepare() -> Iterator[None]:
+    """Compile all that is computed within to its best machine code at once, and keep it in the cache.
+
+        with al.prepare():
+            al.simulate(model, duration=0.01, ...)
+
+    For programs with deadlines, and to fill the cache of a machine before it is used: a later process finds good code where
+    it would have begun with interpreted code. Results have the same bits either way. It holds for all threads.
+    """
+    mark = object()
+    _preparing.add(mark)
+    try:
+        yield
+    finally:
+        _preparing.discard(mark)
+
+
+def is_preparing() -> bool:
+    """Whether interpreted code is to be replaced at once: within `prepare`. Asked in every run: it reads no environment."""
+    return bool(_preparing)
+
+
+def may_interpret() -> bool:
+    """Whether kernels may begin with interpreted code: unless ALEMBERT_INTERPRETER is `off`, or within `prepare`."""
+    return not _preparing and os.environ.get("ALEMBERT_INTERPRETER", "").lower() != "off"
 
 
 def library(
@@ -126,12 +171,12 @@ def in_steps(
     code would have been better; infinite for good code.
     """
     target = host()
-    if interpreter.allowed() and not at_once and not cache.has(cache.digest(key, lanes, target)):
+    if may_interpret() and not at_once and not cache.has(cache.digest(key, lanes, target)):
         target = target.interpreting()
     name = cache.digest(key, lanes, target)
-    share = interpreter.AGAIN if target.interprets and cache.has(name) else 1.0
+    share = AGAIN if target.interprets and cache.has(name) else 1.0
     properties, found = library(name, title, target, lambda: _hurried(build(target), target), names)
-    left = interpreter.RUNS * properties["listed"] + PER_CHARACTER * properties["hurried"]
+    left = RUNS * properties["listed"] + PER_CHARACTER * properties["hurried"]
     return properties, found, share * left or math.inf
 
 
@@ -168,7 +213,7 @@ def compile_ir(text: str, target: Target, *, level: int = 2) -> bytes:
     """
     with COMPILING:
         _initialize()
-        module = llvm.parse_assembly(text + symbols.declared(text), llvm.create_context())
+        module = llvm.parse_assembly(text + declarations(text), llvm.create_context())
         module.triple = target.triple
         return bytes(target.machine(level=level).emit_object(module))
 
@@ -184,7 +229,7 @@ def _mathematics() -> dict[str, int]:
     """Where the functions of the C library are, by our names."""
     library = _mathematical_library()
     return {
-        symbols.MATHEMATICS + name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+        MATHEMATICS + name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
         for name in vectormath.library_functions()
     }
 
@@ -203,11 +248,11 @@ _SHARED_LOCK = threading.RLock()
 
 
 def shared_function(symbol: str) -> int:
-    """Where a function of `alembert.engine.symbols` is; AttributeError when there is none of this name."""
-    name = symbols.parsed(symbol)
-    if name is not None and name.target not in symbols.TARGETS:  # it comes from the cache
-        symbols.TARGETS.update({target.tag: target for target in (host(), host().compact())})
-    target = name and symbols.TARGETS.get(name.target)
+    """Where a function of `alembert.engine.target` is; AttributeError when there is none of this name."""
+    name = parsed_symbol(symbol)
+    if name is not None and name.target not in TARGETS:  # it comes from the cache
+        TARGETS.update({target.tag: target for target in (host(), host().compact())})
+    target = name and TARGETS.get(name.target)
     if name is None or target is None:
         raise AttributeError(symbol)
     key = name[:4]
@@ -224,7 +269,7 @@ def _shared_library(target: Target, group: str, number: int, lanes: int) -> Libr
         text = _shared_text(target, group, number, lanes).replace("define internal", "define")
         found = {}, compile_ir(text, target)
         cache.store(name, *found, cache.SHARED)
-    return Library(found[1], [f"alembert_{function}" for function in symbols.functions(group, number)])
+    return Library(found[1], [f"alembert_{function}" for function in shared_functions(group, number)])
 
 
 def _shared_text(target: Target, group: str, number: int, lanes: int) -> str:
@@ -232,6 +277,8 @@ def _shared_text(target: Target, group: str, number: int, lanes: int) -> str:
         return target.attributes + vectormath.sincos_module(target.lanes, fused=target.fused)
     if group == "interpreter":
         return interpreter.module(number, target)
+    if group == "entries":
+        return target.attributes + fastcall.entry_points()
     if group == "packing":
         return target.attributes + driver.packing(number)
     return (

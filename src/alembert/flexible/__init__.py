@@ -1,16 +1,13 @@
 """Modal bodies from what engineers have: beams, tables of point masses, members of frameworks, finite elements."""
 
 from alembert.flexible.abaqus import read_abaqus as read_abaqus
-from alembert.flexible.absorbers import StabilityMap as StabilityMap
-from alembert.flexible.absorbers import stability_map as stability_map
-from alembert.flexible.absorbers import tuned_absorber as tuned_absorber
-from alembert.flexible.absorbers import with_proof_mass as with_proof_mass
 from alembert.flexible.ansys import read_ansys as read_ansys
 from alembert.flexible.beam import beam as beam
 from alembert.flexible.campbell import Campbell as Campbell
 from alembert.flexible.campbell import campbell as campbell
 from alembert.flexible.completeness import Completeness as Completeness
 from alembert.flexible.completeness import completeness as completeness
+from alembert.flexible.completeness import with_stiffening as with_stiffening
 from alembert.flexible.component_modes import ComponentModes as ComponentModes
 from alembert.flexible.component_modes import attachment_modes as attachment_modes
 from alembert.flexible.component_modes import constraint_modes as constraint_modes
@@ -18,6 +15,7 @@ from alembert.flexible.component_modes import craig_bampton as craig_bampton
 from alembert.flexible.component_modes import effective_masses as effective_masses
 from alembert.flexible.component_modes import frequencies as frequencies
 from alembert.flexible.component_modes import interface as interface
+from alembert.flexible.component_modes import modal_derivatives as modal_derivatives
 from alembert.flexible.component_modes import normal_modes as normal_modes
 from alembert.flexible.component_modes import orthonormal as orthonormal
 from alembert.flexible.component_modes import relative as relative
@@ -34,26 +32,28 @@ from alembert.flexible.framework import Member as Member
 from alembert.flexible.framework import NodeSpring as NodeSpring
 from alembert.flexible.framework import framework as framework
 from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
-from alembert.flexible.modal_derivatives import modal_derivatives as modal_derivatives
 from alembert.flexible.mode_choice import ModeRanking as ModeRanking
 from alembert.flexible.mode_choice import carried_mass as carried_mass
 from alembert.flexible.mode_choice import rank_modes as rank_modes
 from alembert.flexible.motion_inversion import MotionInversion as MotionInversion
+from alembert.flexible.motion_inversion import StableInversion as StableInversion
 from alembert.flexible.motion_inversion import invert_motion as invert_motion
+from alembert.flexible.motion_inversion import stable_inversion as stable_inversion
 from alembert.flexible.nastran import read_nastran as read_nastran
 from alembert.flexible.particles import particles as particles
 from alembert.flexible.particles import random_particles as random_particles
-from alembert.flexible.response_fit import ResponseFit as ResponseFit
-from alembert.flexible.response_fit import fit_modes as fit_modes
-from alembert.flexible.response_fit import fit_response as fit_response
 from alembert.flexible.section_loads import section_loads as section_loads
 from alembert.flexible.sid import read_sid as read_sid
 from alembert.flexible.stability import StabilityBoundary as StabilityBoundary
+from alembert.flexible.stability import StabilityMap as StabilityMap
 from alembert.flexible.stability import stability_boundary as stability_boundary
-from alembert.flexible.stable_inversion import StableInversion as StableInversion
-from alembert.flexible.stable_inversion import stable_inversion as stable_inversion
-from alembert.flexible.stiffening import with_stiffening as with_stiffening
+from alembert.flexible.stability import stability_map as stability_map
+from alembert.flexible.stability import tuned_absorber as tuned_absorber
+from alembert.flexible.stability import with_proof_mass as with_proof_mass
 from alembert.flexible.structure_report import StructureReport as StructureReport
+from alembert.flexible.structure_response import ResponseFit as ResponseFit
+from alembert.flexible.structure_response import fit_modes as fit_modes
+from alembert.flexible.structure_response import fit_response as fit_response
 from alembert.flexible.structure_response import structure_response as structure_response
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem
@@ -39,8 +39,8 @@ def read_abaqus(
     found = []
     for t in tables:
         r, c = (np.array([lookup[int(a), int(b)] for a, b in t[:, k : k + 2]], dtype=int) for k in (0, 2))
-        A = sp.coo_array((t[:, 4], (r, c)), shape=(len(keys), len(keys))).tocsr()
-        low, high = sp.tril(A, -1), sp.triu(A, 1)
+        A = scipy.sparse.coo_array((t[:, 4], (r, c)), shape=(len(keys), len(keys))).tocsr()
+        low, high = scipy.sparse.tril(A, -1), scipy.sparse.triu(A, 1)
         # one entry stands for both, whichever triangle it is in by the numbers of the nodes
         twice = abs(low).multiply(abs(high.T)).nnz
         found.append(A if twice else A + low.T + high.T)

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
@@ -72,13 +72,15 @@ class _Full:
         data = self.words[at + 2 : end]
         return (data if integers else np.frombuffer(data.tobytes(), "<f8")), end + 1
 
-    def read(self) -> tuple[list[int], Array, sp.csr_array, sp.csr_array]:
+    def read(self) -> tuple[list[int], Array, scipy.sparse.csr_array, scipy.sparse.csr_array]:
         """Numbers of the nodes, unknowns (node, direction), M and K."""
         _, at = self.record(0, "i")
         header, at = self.record(at, "i")
-        if len(header) > 40 and header[0] == 8:
+        if len(header) > 40 and header[0] in (8, 9):
             raise UnsupportedError(
-                f"{self.path}: a .sub file of a superelement is not read; write the .full file of the whole structure"
+                f"{self.path}: a .sub file of a superelement is not read. Let Ansys write its matrices as text "
+                "(*DMAT,K,D,IMPORT,SUB,file.sub,STIFF; *EXPORT,K,MMF,K.mtx; the same with MASS) and give them to "
+                "FiniteElements.of_matrices, or write the .full file of the whole structure"
             )
         if len(header) < 40 or header[0] != -4:
             raise UnsupportedError(f"{self.path}: it is no .full file of sparse matrices (EQSLV,SPARSE)")
@@ -112,7 +114,7 @@ class _Full:
             raise FileError(f"{self.path}: no mass or stiffness; write both (ANTYPE,MODAL, then WRFULL)")
         return at
 
-    def _matrix(self, at: int, n: int) -> sp.csr_array:
+    def _matrix(self, at: int, n: int) -> scipy.sparse.csr_array:
         i, j, x = [], [], []
         for row in range(n):
             columns, at = self.record(at, "i")
@@ -124,8 +126,10 @@ class _Full:
             i.append(np.full(len(columns), row))
             j.append(columns - 1)
             x.append(values)
-        half = sp.csr_array((np.concatenate(x), (np.concatenate(i), np.concatenate(j))), shape=(n, n))
-        return sp.csr_array(half + half.T - sp.diags_array(half.diagonal()))
+        half = scipy.sparse.csr_array(
+            (np.concatenate(x), (np.concatenate(i), np.concatenate(j))), shape=(n, n)
+        )
+        return scipy.sparse.csr_array(half + half.T - scipy.sparse.diags_array(half.diagonal()))
 
 
 def _nodes(path: Path) -> dict[int, Array]:

@@ -28,11 +28,11 @@ clamped modes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
@@ -79,7 +79,7 @@ def beam(  # type: ignore[misc]
     kGA_z: float | None = None,
     mass_offset: tuple[float, float] = (0.0, 0.0),
     tip: Inertia | None = None,
-    damping_ratio: float = 0.0,
+    damping_ratio: float | Sequence[float] = 0.0,
     damping: tuple[float, float] = (0.0, 0.0),
     nodes: Mapping[str, float] | None = None,
     stiffening: Stiffening = "consistent",
@@ -96,15 +96,18 @@ def beam(  # type: ignore[misc]
     shares the modes. x goes through the shear centres of the sections; `mass_offset` (y, z) is where their centres of mass
     are from there, about which `rhoI_y` and `rhoI_z` are: bending and torsion then go together.
 
-    `damping_ratio` is that of every mode; `damping` (a, b) adds a M + b K. `nodes` names places by their fraction of
-    the length; "root", "0.1" to "0.9" and "tip" are always there. Length, rhoA, EI, GJ and EA may be expressions of
-    parameters, unless there is a tip body, rotary inertia, shear or a damping ratio.
+    `damping_ratio` is that of every mode, or one for each; `damping` (a, b) adds a M + b K. `nodes` names places by
+    their fraction of the length; "root", "0.1" to "0.9" and "tip" are always there. Length, rhoA, EI, GJ and EA may be
+    expressions of parameters, unless there is a tip body, rotary inertia, shear or a damping ratio.
 
     With `segments` the beam is cut into that many equal ones, each with the shapes that move its tip (and the modes counted
     here besides), for deflections that are not small against the length. It then is a chain of bodies, which
     `ModelBuilder.body` takes in the place of one. With `rigid` as well the segments are rigid, and joints with springs
     between them bend and twist: angles are the only coordinates.
     """
+    in_segments.check_numbers(
+        {"rhoI_y": rhoI_y, "rhoI_z": rhoI_z}, {"kGA_y": kGA_y, "kGA_z": kGA_z}, damping, tip, nodes
+    )
     if segments is not None:
         whole = dict(locals())
         return in_segments.rigid(whole) if whole.pop("rigid") else in_segments.modal(whole, beam)

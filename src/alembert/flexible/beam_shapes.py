@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.polynomial import legendre
 
 from alembert.model.inertia import Inertia

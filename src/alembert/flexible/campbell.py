@@ -20,7 +20,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from alembert import arguments
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -130,7 +130,11 @@ def campbell(
         mac = np.ones(len(poles))
         if last is not None:
             alike = _resemblance(last, shapes, M)
-            order = linear_sum_assignment(alike, maximize=True)[1] if tracked else np.arange(len(poles))
+            order = (
+                scipy.optimize.linear_sum_assignment(alike, maximize=True)[1]
+                if tracked
+                else np.arange(len(poles))
+            )
             poles, shapes, mac = poles[order], shapes[:, order], alike[np.arange(len(poles)), order]
         last = shapes
         whole = np.zeros((len(poles), model.nv), dtype=complex)

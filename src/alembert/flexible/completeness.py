@@ -1,4 +1,4 @@
-"""Whether the modes of flexible bodies are enough, over the configurations that a mechanism goes through.
+"""Whether a flexible model is enough: its modes, over the configurations of a mechanism, and its level of stiffening.
 
 A model with many modes is the reference. Its small motion at rest about a configuration q,
 
@@ -10,17 +10,19 @@ largest, each mode that was left out is tried: the one that lowers the error mos
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.model import Model
+from alembert.model.modal import Stiffening
 
 Array = np.ndarray
 
@@ -160,3 +162,22 @@ def _frequencies(M: Array, K: Array, at: Array, count: int | None) -> Array:
         for m in M
     ]
     return np.sqrt(np.maximum(np.array(found).reshape(len(M), -1), 0.0))
+
+
+def with_stiffening(model: Model, stiffening: Stiffening, bodies: Sequence[str] | None = None) -> Model:
+    """The same model with its flexible `bodies` (all of them) `consistent`, `inconsistent` or `ruthless`.
+
+    Runs of the levels side by side show whether motion-induced stiffness matters.
+    """
+    known = tuple(model.space.of_bodies)
+    if not known:
+        raise ArgumentError(f"with_stiffening: the model {model.name!r} has no flexible bodies")
+    for name in bodies or ():
+        if name not in known:
+            raise ArgumentError(unknown("with_stiffening: no flexible body", name, known))
+    found = model
+    for name in known if bodies is None else bodies:
+        flexible = model.body(name).flexible
+        assert flexible is not None
+        found = found.replace_body(name, flexible=dataclasses.replace(flexible, stiffening=stiffening))
+    return found

@@ -12,6 +12,15 @@ G = P' K_c^-1 P with P = 1 - M R (R' M R)^-1 R'. Craig and Bampton's basis is (2
 
 An interface is a node, or several that move together: its motion is that of the rigid body nearest to them. A node without
 rotations of its own takes its neighbours for that.
+
+Static modal derivatives say how shapes change with the deflection, as shapes of their own. The strain energy of third order
+of members that are displaced by u is 1/2 u' K_g(u) u, with the geometric stiffness K_g, linear in u. A structure that is
+displaced by q_k phi_k + 1/2 q_k q_l theta_kl at rest but for forces on the phi_k has
+
+    K theta_kl = -(K_g(phi_k) phi_l + K_g(phi_l) phi_k + g_kl),      u . g_kl = phi_k' K_g(u) phi_l for all u     (5)
+
+(Idelsohn and Cardona 1985; Wu and Tiso 2016). For bending g alone is not zero, and theta_kl is the foreshortening chi_kl
+that `structure_body` takes along in every body; as shapes with coordinates of their own they let a body stretch as it bends.
 """
 
 from __future__ import annotations
@@ -22,10 +31,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
+import scipy
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, ModelError
 from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, solver
 from alembert.model.inertia import Inertia
 
@@ -70,7 +78,7 @@ class Interface:
     unknowns: Array
     rigid: Array
     """unknowns x 6: translations, rotations"""
-    motion: sp.csr_array
+    motion: scipy.sparse.csr_array
     """6 x all unknowns: the rigid motion nearest to theirs"""
 
     @property
@@ -100,7 +108,7 @@ def interface(fe: FiniteElements, nodes: Any) -> Interface:
         columns = [place[int(k)] for k in at]
         own = np.linalg.pinv(rigid[:, :3])
         fit[:3, columns] = own
-    motion = sp.csr_array(
+    motion = scipy.sparse.csr_array(
         (fit.ravel(), (np.repeat(np.arange(6), len(around)), np.tile(around, 6))), shape=(6, fe.size)
     )
     return Interface(position, at, rigid, motion)
@@ -128,7 +136,7 @@ def normal_modes(
     M = fe.M
     for node, inertia in (loaded or {}).items():
         G = interface(fe, node).motion
-        M = M + G.T @ sp.csr_array(_six(inertia)) @ G
+        M = M + G.T @ scipy.sparse.csr_array(_six(inertia)) @ G
     fixed = np.zeros(0, dtype=int) if held is None else fe.unknowns(held)
     free, _ = fe.held(fixed)
     rigid = np.zeros((fe.size, 0))
@@ -297,3 +305,34 @@ def _six(inertia: Inertia) -> Array:
     skew = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
     about = np.asarray(inertia.matrix(), dtype=float) + m * (c @ c * np.eye(3) - np.outer(c, c))
     return np.block([[m * np.eye(3), -m * skew], [m * skew, about]])
+
+
+def modal_derivatives(fe: FiniteElements, modes: ComponentModes, *, held: Any) -> ComponentModes:
+    """The shapes theta_kl, k <= l, of a structure that is held at an interface, where the modes vanish.
+
+    Needs a framework, whose members know their axial forces: `modes + modal_derivatives(fe, modes, held=root)` is a basis
+    for bodies that bend far enough to stretch.
+    """
+    forces = fe.geometric
+    gradient = getattr(forces, "gradient", None)
+    if forces is None or gradient is None:
+        raise ModelError(
+            "modal_derivatives: the structure has no members that know their axial forces; build it with framework()"
+        )
+    root = interface(fe, held)
+    V = modes.shapes
+    moved = np.abs(V[root.unknowns]).max(initial=0.0)
+    if moved > 1e-9 * np.abs(V).max():
+        raise ModelError(
+            f"modal_derivatives: the modes move what is held, by up to {moved:.3g} of {np.abs(V).max():.3g}; take "
+            "modes with the same interface held"
+        )
+    free, _ = fe.held(root.unknowns)
+    stiff = [forces(column) for column in V.T]
+    pairs = [(k, l) for k in range(V.shape[1]) for l in range(k, V.shape[1])]
+    loads = np.array(
+        [-(stiff[k] @ V[:, l] + stiff[l] @ V[:, k] + gradient(V[:, k], V[:, l])) for k, l in pairs]
+    )
+    found = np.zeros((fe.size, len(pairs)))
+    found[free] = solver(fe.K[free][:, free], "modal_derivatives: the structure held")(loads.T[free])
+    return ComponentModes(found, tuple(f"{modes.names[k]}_by_{modes.names[l]}" for k, l in pairs))

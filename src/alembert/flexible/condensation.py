@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.flexible.finite_elements import FiniteElements, MassPoints, solver
@@ -62,15 +61,19 @@ def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
     """The structure in the coordinates of the unknowns that are kept; its mass points and stresses follow."""
     whole, p = fe.geometric, fe.points
     points = MassPoints(
-        p.mass, p.position, p.arm, sp.csr_array(p.displacement @ T), sp.csr_array(p.rotation @ T)
+        p.mass,
+        p.position,
+        p.arm,
+        scipy.sparse.csr_array(p.displacement @ T),
+        scipy.sparse.csr_array(p.rotation @ T),
     )
 
-    def geometric(u: Array) -> sp.csr_array:
-        return sp.csr_array(T.T @ (whole(T @ u) @ T))  # type: ignore[misc]
+    def geometric(u: Array) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(T.T @ (whole(T @ u) @ T))  # type: ignore[misc]
 
     return FiniteElements(
-        sp.csr_array(T.T @ (fe.M @ T)),
-        sp.csr_array(T.T @ (fe.K @ T)),
+        scipy.sparse.csr_array(T.T @ (fe.M @ T)),
+        scipy.sparse.csr_array(T.T @ (fe.K @ T)),
         fe.positions,
         fe.dofs[kept],
         fe.names,

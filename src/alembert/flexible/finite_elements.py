@@ -21,9 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
-import scipy.sparse.linalg
+import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
@@ -67,8 +65,8 @@ class MassPoints:
     mass: Array
     position: Array
     arm: Array
-    displacement: sp.csr_array
-    rotation: sp.csr_array
+    displacement: scipy.sparse.csr_array
+    rotation: scipy.sparse.csr_array
 
     @property
     def place(self) -> Array:
@@ -87,25 +85,25 @@ class MassPoints:
         f = self.mass[:, None] * acceleration
         return self.displacement.T @ f.ravel() + self.rotation.T @ np.cross(self.arm, f).ravel()
 
-    def mass_matrix(self) -> sp.csr_array:
+    def mass_matrix(self) -> scipy.sparse.csr_array:
         """The sum of m (u_c + theta x d)' (u_c + theta x d)."""
         crossed = _cross_rows(self.arm) @ self.rotation
         N = self.displacement - crossed
-        return (N.T @ sp.diags_array(np.repeat(self.mass, 3)) @ N).tocsr()
+        return (N.T @ scipy.sparse.diags_array(np.repeat(self.mass, 3)) @ N).tocsr()
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteElements:
     """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5."""
 
-    M: sp.csr_array
-    K: sp.csr_array
+    M: scipy.sparse.csr_array
+    K: scipy.sparse.csr_array
     positions: Array
     dofs: Array
     names: tuple[str, ...] = ()
     """of the nodes; 1, 2, 3 and so on where none are given"""
     points: MassPoints = None  # type: ignore[assignment]
-    geometric: Callable[[Array], sp.csr_array] | None = None
+    geometric: Callable[[Array], scipy.sparse.csr_array] | None = None
     """the geometric stiffness by the stresses under the displacements u; it is linear in u"""
     own_points: bool = field(init=False, default=False)
     """whether the points stand for M exactly"""
@@ -170,7 +168,7 @@ class FiniteElements:
             dofs = np.array([(node, d) for node in range(len(x)) for d in range(each)])
         dofs = np.asarray(dofs)
         turns = dofs[:, 1] > 2 if dofs.ndim == 2 and dofs.shape[1] == 2 else np.zeros(len(dofs), dtype=bool)
-        S = sp.diags_array(np.where(turns, scale.length, 1.0))
+        S = scipy.sparse.diags_array(np.where(turns, scale.length, 1.0))
         M, K = (_matrix(name, A, len(dofs)) for name, A in (("M", M), ("K", K)))
         return cls(
             S @ M @ S * scale.mass,
@@ -310,7 +308,7 @@ def solver(K: Any, what: str) -> Callable[[Array], Array]:
     """Solutions of K u = f for a sparse symmetric K, which is factorised once."""
     try:
         factor = scipy.sparse.linalg.splu(
-            sp.csc_matrix(K),
+            scipy.sparse.csc_matrix(K),
             permc_spec="MMD_AT_PLUS_A",
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
@@ -342,7 +340,7 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
     shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) if floats else 0.0
     A = K + shift * M
     if floats:  # unknowns without mass may turn without strain too, as a rod without moments of inertia about its axis
-        A = A + sp.diags_array(np.where(massive, 0.0, 1e-10 * K.diagonal()))
+        A = A + scipy.sparse.diags_array(np.where(massive, 0.0, 1e-10 * K.diagonal()))
     if n <= DENSE or count > n // 3:
         A = A.toarray()
         try:
@@ -358,7 +356,12 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
         inverse = scipy.sparse.linalg.LinearOperator((n, n), matvec=solve, dtype=float)
         start = np.random.default_rng(0).normal(size=n)  # the same answer each time
         w, V = scipy.sparse.linalg.eigsh(
-            sp.csc_matrix(K), count, M=sp.csc_matrix(M), sigma=-shift, OPinv=inverse, v0=start
+            scipy.sparse.csc_matrix(K),
+            count,
+            M=scipy.sparse.csc_matrix(M),
+            sigma=-shift,
+            OPinv=inverse,
+            v0=start,
         )
         order = np.argsort(w)
         values, V = 1 / (w[order] + shift), V[:, order]
@@ -372,10 +375,10 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
     return squares, V
 
 
-def _matrix(name: str, given: Any, n: int) -> sp.csr_array:
+def _matrix(name: str, given: Any, n: int) -> scipy.sparse.csr_array:
     """Symmetric, square and finite."""
     try:
-        A = sp.csr_array(given, dtype=float)
+        A = scipy.sparse.csr_array(given, dtype=float)
     except (TypeError, ValueError):
         raise ModelError(
             f"finite elements: {name} is {type(given).__name__}, expected a matrix of numbers"
@@ -385,7 +388,7 @@ def _matrix(name: str, given: Any, n: int) -> sp.csr_array:
     if not np.isfinite(A.data).all():
         raise ModelError(f"finite elements: {name} has entries that are not finite")
     size = np.abs(A.data).max(initial=0.0)
-    gap = sp.coo_array(abs(A - A.T))
+    gap = scipy.sparse.coo_array(abs(A - A.T))
     if gap.nnz and gap.data.max() > SYMMETRIC * size:
         i, j = (int(where[gap.data.argmax()]) for where in gap.coords)
         raise ModelError(
@@ -400,14 +403,16 @@ def _matrix(name: str, given: Any, n: int) -> sp.csr_array:
     return ((A + A.T) / 2).tocsr()
 
 
-def _cross_rows(arms: Array) -> sp.csr_array:
+def _cross_rows(arms: Array) -> scipy.sparse.csr_array:
     """Block diagonal d~, so that d x theta for every point."""
     p = len(arms)
     base = 3 * np.arange(p)
     x, y, z = arms.T
     rows = np.concatenate([base, base, base + 1, base + 1, base + 2, base + 2])
     columns = np.concatenate([base + 1, base + 2, base, base + 2, base, base + 1])
-    return sp.csr_array((np.concatenate([-z, y, z, -x, -y, x]), (rows, columns)), shape=(3 * p, 3 * p))
+    return scipy.sparse.csr_array(
+        (np.concatenate([-z, y, z, -x, -y, x]), (rows, columns)), shape=(3 * p, 3 * p)
+    )
 
 
 def _lumped(fe: FiniteElements) -> MassPoints:
@@ -427,10 +432,10 @@ def _lumped(fe: FiniteElements) -> MassPoints:
     slot[some] = np.arange(len(some))
     used = slot[fe.dofs[:, 0]] >= 0
 
-    def selects(first: int) -> sp.csr_array:
+    def selects(first: int) -> scipy.sparse.csr_array:
         mine = used & (fe.dofs[:, 1] // 3 == first)
         rows = 3 * slot[fe.dofs[mine, 0]] + fe.dofs[mine, 1] % 3
-        return sp.csr_array(
+        return scipy.sparse.csr_array(
             (np.ones(mine.sum()), (rows, np.flatnonzero(mine))), shape=(3 * len(some), fe.size)
         )
 

@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ModelError
@@ -216,7 +216,7 @@ def _grounded(fe: FiniteElements, fixed: Mapping[Any, str] | Sequence[Any]) -> F
     )
     whole, bars = fe.size, fe.geometric
 
-    def geometric(u: Array) -> sp.csr_array:
+    def geometric(u: Array) -> scipy.sparse.csr_array:
         full = np.zeros(whole)
         full[free] = u
         return bars(full)[free][:, free]  # type: ignore[misc]
@@ -247,11 +247,11 @@ class _Entries:
         else:
             self.add(np.concatenate([i, j]), np.block([[np.diag(k), -np.diag(k)], [-np.diag(k), np.diag(k)]]))
 
-    def matrix(self, n: int) -> sp.csr_array:
+    def matrix(self, n: int) -> scipy.sparse.csr_array:
         if not self.rows:
-            return sp.csr_array((n, n))
+            return scipy.sparse.csr_array((n, n))
         entries = (np.concatenate(each) for each in (self.rows, self.columns))
-        return sp.csr_array((np.concatenate(self.values), tuple(entries)), shape=(n, n))
+        return scipy.sparse.csr_array((np.concatenate(self.values), tuple(entries)), shape=(n, n))
 
 
 class _Points:
@@ -282,9 +282,9 @@ class _Points:
     def build(self, n: int) -> MassPoints:
         p = len(self.mass)
 
-        def whole(parts: tuple[list[Array], ...]) -> sp.csr_array:
+        def whole(parts: tuple[list[Array], ...]) -> scipy.sparse.csr_array:
             r, c, v = (np.concatenate(x) if x else np.zeros(0, dtype=int) for x in parts)
-            return sp.csr_array((v.astype(float), (r, c)), shape=(3 * p, n))
+            return scipy.sparse.csr_array((v.astype(float), (r, c)), shape=(3 * p, n))
 
         shape = (p, 3)
         return MassPoints(
@@ -438,7 +438,7 @@ class _AxialForces:
             unit.add(at, part.prestress())
             self.owner.append(np.full(len(unit.values[-1]), k))
         self.members = len(parts)
-        self.pull = sp.csr_array(
+        self.pull = scipy.sparse.csr_array(
             (np.concatenate(pulls.values), (np.concatenate(pulls.rows), np.concatenate(pulls.columns))),
             shape=(len(parts), n),
         )
@@ -450,9 +450,9 @@ class _AxialForces:
         each = self.values * a[self.at[0]] * b[self.at[1]]
         return self.pull.T @ np.bincount(self.owners, weights=each, minlength=self.members)
 
-    def __call__(self, u: Array) -> sp.csr_array:
+    def __call__(self, u: Array) -> scipy.sparse.csr_array:
         N = self.pull @ np.asarray(u, dtype=float)
-        return sp.csr_array((self.values * N[self.owners], self.at), shape=(self.n, self.n))
+        return scipy.sparse.csr_array((self.values * N[self.owners], self.at), shape=(self.n, self.n))
 
 
 def _two(K: Array, at: tuple[int, int], k: float) -> None:

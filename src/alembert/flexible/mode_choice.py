@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.flexible.component_modes import (

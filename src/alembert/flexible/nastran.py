@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
@@ -341,7 +341,7 @@ def _shape(card: _Entry, E: float, G: float, rho: float, L: float) -> tuple[Cros
 
 def _direct(
     entries: list[_Entry], mass: str, stiffness: str, grids: Mapping[int, Array], path: str
-) -> tuple[sp.csr_array, sp.csr_array, list[int], Array]:
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, list[int], Array]:
     """DMIG matrices: entries by grid point and component, symmetric ones by one triangle."""
     parts: dict[str, list[tuple[tuple[int, int], tuple[int, int], float]]] = {}
     for e in entries:
@@ -370,14 +370,14 @@ def _direct(
     found = []
     for name in (mass, stiffness):
         n = len(keys)
-        A = sp.lil_array((n, n))
+        A = scipy.sparse.lil_array((n, n))
         for row, column, value in parts[name]:
             A[at[row], at[column]] = A[at[column], at[row]] = value
         found.append(A.tocsr())
     return found[0], found[1], nodes, np.array([(order[node], c - 1) for node, c in keys])
 
 
-def _named(path: Path, names: tuple[str, str]) -> dict[str, sp.csr_array]:
+def _named(path: Path, names: tuple[str, str]) -> dict[str, scipy.sparse.csr_array]:
     found = read_output2(path) if path.suffix.lower() == ".op2" else read_output4(path)
     for name in names:
         if name.upper() not in found:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import FileError
 from alembert.flexible.output4 import content_of
@@ -29,10 +29,10 @@ Block = list[list[bytes]]
 """parts, each of some records"""
 
 
-def read_output2(path: Path) -> dict[str, sp.csr_array]:
+def read_output2(path: Path) -> dict[str, scipy.sparse.csr_array]:
     """All real matrices of a file, by their names in upper case; of a name that comes twice, the last."""
     content = content_of(path)
-    found: dict[str, sp.csr_array] = {}
+    found: dict[str, scipy.sparse.csr_array] = {}
     try:
         file = _File(content)
         for block in file.blocks():
@@ -95,7 +95,7 @@ class _File:
         if block != [[]]:
             raise ValueError("the file ends within a data block")
 
-    def matrix(self, name: str, block: Block) -> sp.csr_array | None:
+    def matrix(self, name: str, block: Block) -> scipy.sparse.csr_array | None:
         _, columns, rows, _, kind, *_ = self.words(block[1][0])
         if kind not in (1, 2):
             return None
@@ -116,4 +116,4 @@ class _File:
         at, across, entries = np.concatenate(i), np.concatenate(j), np.concatenate(x)
         if not np.isfinite(entries).all():
             raise ValueError(f"{name} has entries that are no finite numbers")
-        return sp.csr_array((entries, (at, across)), shape=(rows, columns))
+        return scipy.sparse.csr_array((entries, (at, across)), shape=(rows, columns))

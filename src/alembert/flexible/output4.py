@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import FileError, UnsupportedError
 
@@ -52,10 +52,10 @@ def content_of(path: Path, most: int = MOST) -> bytes:
         raise FileError(f"{path}: {error.strerror}") from None
 
 
-def read_output4(path: Path) -> dict[str, sp.csr_array]:
+def read_output4(path: Path) -> dict[str, scipy.sparse.csr_array]:
     """All real matrices of a file, by their names in upper case."""
     content = content_of(path)
-    found: dict[str, sp.csr_array] = {}
+    found: dict[str, scipy.sparse.csr_array] = {}
     try:
         for header, entries in _matrices(
             _Binary(content) if b"\0" in content[:8] else _Text(content), str(path)
@@ -66,7 +66,7 @@ def read_output4(path: Path) -> dict[str, sp.csr_array]:
             i, j, x = (np.concatenate(part) for part in zip((none, none, np.zeros(0)), *entries, strict=True))
             if not np.isfinite(x).all():
                 raise ValueError(f"{header.name} has entries that are no finite numbers")
-            found[header.name] = sp.csr_array((x, (i, j)), shape=(abs(header.rows), header.columns))
+            found[header.name] = scipy.sparse.csr_array((x, (i, j)), shape=(abs(header.rows), header.columns))
     except (ValueError, IndexError, struct.error, OverflowError) as error:
         raise FileError(f"{path}: not read as OUTPUT4: {error}") from None
     if not found:

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, UnsupportedError
@@ -73,7 +73,11 @@ class Cut:
         if body.is_consistent and body.node(self.node).turning is not None:
             turning = body.node_array(self.node, "turning", parameters)
             turns = turns + np.einsum("...k,...l,kli->...i", modes, modes, turning) / 2
-        R = Rotation.from_rotvec(turns.reshape(-1, 3)).as_matrix().reshape(*turns.shape, 3)
+        R = (
+            scipy.spatial.transform.Rotation.from_rotvec(turns.reshape(-1, 3))
+            .as_matrix()
+            .reshape(*turns.shape, 3)
+        )
         return -np.concatenate(
             [np.einsum("...ji,...j->...i", R, x) for x in (held[..., :3], held[..., 3:])], axis=-1
         )

@@ -139,6 +139,32 @@ def positive(name: str, value: Any) -> Scalar:
     return scalar(number, name)
 
 
+def check_numbers(
+    inertias: Mapping[str, Any], shears: Mapping[str, Any], damping: Any, tip: Any, nodes: Any
+) -> None:
+    """The other arguments of a beam."""
+    for name, value in {**inertias, **shears}.items():
+        if value is not None and not (_is_number(value) and value >= 0):
+            raise ModelError(f"beam: {name} is {value!r}, expected a number that is not negative")
+    if not (
+        isinstance(damping, tuple | list | np.ndarray) and len(damping) == 2 and all(map(_is_number, damping))
+    ):
+        raise ModelError(f"beam: damping is {damping!r}, expected two numbers (a, b), of a M + b K")
+    if tip is not None and not isinstance(tip, Inertia):
+        raise ModelError(f"beam: tip is {tip!r}, expected an Inertia, given in a frame at the tip")
+    if nodes is not None and not isinstance(nodes, Mapping):
+        raise ModelError(f"beam: nodes is {nodes!r}, expected names with their fractions of the length")
+    for name, place in (("root", 0.0), ("tip", 1.0)):
+        if nodes and name in nodes and nodes[name] != place:
+            raise ModelError(
+                f"beam: node {name!r} is at {nodes[name]!r}; every beam has one of that name at {place:g}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+
+
 def checked_offset(mass_offset: Any) -> np.ndarray:
     """(0, y, z)"""
     try:

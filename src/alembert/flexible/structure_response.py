@@ -3,18 +3,31 @@
     G(jw) = C [ sum_k phi_k phi_k' / (w_k^2 - w^2 + 2 j zeta_k w_k w) + K^-1 - sum_k phi_k phi_k' / w_k^2 ] F        (1)
 
 The last two terms are the residual flexibility of the modes left out (quasi-static correction).
+
+Stiffness, damping and modes are found from measured responses, with standard errors. Parameters p are found by least
+squares of the residuals r(p) = predicted - measured (real and imaginary parts); with the Jacobian J there, N residuals and
+n parameters, their covariance is
+
+    s^2 (J' J)^-1,     s^2 = r' r / (N - n)                                                                    (2)
+
+where n counts all that is fitted. A frequency response has the modes of (3), whose residues R_k and static remainder are
+linear and are solved for inside:
+
+    H(jw) = sum_k R_k / (w_k^2 - w^2 + 2 j zeta_k w_k w) + S                                                   (3)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.flexible.component_modes import interface, normal_modes
 from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements
 
@@ -64,3 +77,113 @@ def _rows(fe: FiniteElements, places: Mapping[str, tuple[Any, str]]) -> tuple[Ar
     if not rows:
         raise ArgumentError("structure_response: no forces or no sensors")
     return np.array(rows), tuple(names)
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseFit:
+    """Parameters by name with standard errors, as far as noise that is alike at all points makes them."""
+
+    values: dict[str, float]
+    errors: dict[str, float]
+    noise: float
+    """s, the standard deviation of a residual"""
+    covariance: Array
+
+    def __str__(self) -> str:
+        width = max(map(len, self.values))
+        return "\n".join(f"{k:{width}} {v:.6g} +- {self.errors[k]:.2g}" for k, v in self.values.items())
+
+
+def fit_response(
+    predict: Callable[[dict[str, float]], Any], measured: Any, start: Mapping[str, float]
+) -> ResponseFit:
+    """Parameters of `predict(values)`, such as EI and a damping ratio, from a measured response, real or complex.
+
+    All parameters are positive; `start` is a guess of each, within a factor of some. For responses with sharp peaks fit
+    logarithms: predict and measured alike.
+    """
+    y = np.asarray(measured)
+    names = list(start)
+    if not names or y.size < len(names):
+        raise ArgumentError(f"fit_response: {y.size} measured numbers for {len(names)} parameters")
+    x0 = np.array([arguments.positive("fit_response", f"start {name!r}", start[name]) for name in names])
+
+    def residual(x: Array) -> Array:
+        p = np.asarray(predict(dict(zip(names, np.exp(x).tolist(), strict=True))))
+        if p.shape != y.shape:
+            raise ArgumentError(f"fit_response: predict gives shape {p.shape}, measured is {y.shape}")
+        return _real(p - y)
+
+    return _solved("fit_response", residual, np.log(x0), names, np.exp)
+
+
+def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0.01) -> ResponseFit:
+    """Frequencies and damping ratios of the modes near `guesses` (rad/s) from a frequency response: omega_1, zeta_1, ...
+
+    `response` is (frequencies,) or (frequencies, outputs, inputs); all of its entries share the poles of (3).
+    """
+    w = np.asarray(frequency, dtype=float)
+    H = np.asarray(response, dtype=complex).reshape(len(w), -1) if np.size(response) else np.zeros((0, 0))
+    near = np.sort(np.atleast_1d(np.asarray(guesses, dtype=float)))
+    n = len(near)
+    if w.ndim != 1 or len(w) != len(H) or 2 * len(w) <= 4 * n + 2:
+        raise ArgumentError(
+            f"fit_modes: {len(w)} frequencies, {len(H)} responses and {n} modes; there is too little"
+        )
+    if not (near > 0).all():
+        raise ArgumentError(f"fit_modes: guesses are {near}, expected positive frequencies")
+
+    def residual(x: Array) -> Array:
+        own, zeta = np.exp(x[:n]), np.exp(x[n:])
+        basis = 1 / (own**2 - w[:, None] ** 2 + 2j * zeta * own * w[:, None])
+        A = np.hstack([basis / np.abs(basis).max(axis=0), np.ones((len(w), 1))])
+        wide = np.vstack([A.real, A.imag])  # residues are real
+        R = np.linalg.lstsq(wide, np.vstack([H.real, H.imag]), rcond=None)[0]
+        return _real(A @ R - H)
+
+    names = [f"omega_{k + 1}" for k in range(n)] + [f"zeta_{k + 1}" for k in range(n)]
+    inside = (n + 1) * H.shape[1]  # residues and remainders
+    return _solved(
+        "fit_modes", residual, np.log(np.concatenate([near, np.full(n, damping)])), names, np.exp, inside
+    )
+
+
+def _real(r: Array) -> Array:
+    r = np.ravel(r)
+    return np.concatenate([r.real, r.imag]) if np.iscomplexobj(r) else r
+
+
+def _solved(
+    what: str,
+    residual: Callable[[Array], Array],
+    x0: Array,
+    names: list[str],
+    back: Callable[[Array], Array],
+    inside: int = 0,
+) -> ResponseFit:
+    """`inside`: how many further parameters the residuals are least with."""
+    first = residual(x0)
+    if not np.isfinite(first).all():
+        raise NumericalError(f"{what}: the prediction at the start is not finite")
+    scale = np.linalg.norm(first) or 1.0
+    found = scipy.optimize.least_squares(
+        lambda x: residual(x) / scale, x0, x_scale="jac", xtol=1e-12, ftol=1e-14, gtol=1e-12
+    )
+    if not found.success:
+        raise NumericalError(f"{what}: least squares did not converge: {found.message}")
+    J, r = found.jac * scale, found.fun * scale
+    s2 = float(r @ r) / max(len(r) - len(x0) - inside, 1)
+    singular = np.linalg.svd(J, compute_uv=False)
+    if singular[-1] <= 1e-7 * singular[0]:
+        raise NumericalError(
+            f"{what}: the response does not tell the parameters {', '.join(names)} apart; measure at more places or fix some"
+        )
+    values = back(found.x)
+    covariance = s2 * np.linalg.inv(J.T @ J) * np.outer(values, values)  # of logarithms, times the values
+    errors = np.sqrt(np.diag(covariance))
+    return ResponseFit(
+        dict(zip(names, values.tolist(), strict=True)),
+        dict(zip(names, errors.tolist(), strict=True)),
+        float(np.sqrt(s2)),
+        covariance,
+    )

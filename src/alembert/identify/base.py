@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.identify import constrained
@@ -153,12 +153,12 @@ def from_regressor(Y: Any, columns: Sequence[Parameter], *, tolerance: float = R
     scale = norms[active]
     if len(active) == 0:
         return BaseParameters(names, np.zeros(0, dtype=int), np.zeros((0, len(names))), np.zeros(0))
-    R, pivots = qr(W[:, active] / scale, mode="r", pivoting=True)
+    R, pivots = scipy.linalg.qr(W[:, active] / scale, mode="r", pivoting=True)
     R = R[: len(active)]
     diagonal = np.abs(np.diag(R))
     rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
     null = np.zeros((len(active), len(active) - rank))
-    null[pivots[:rank]] = -solve_triangular(R[:rank, :rank], R[:rank, rank:])  # (1)
+    null[pivots[:rank]] = -scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:])  # (1)
     null[pivots[rank:]] = np.eye(len(active) - rank)
     null, dependent = _eliminate(null, _regroup_first([columns[int(k)] for k in active]))
     keep = np.setdiff1d(np.arange(len(active)), dependent)

@@ -27,8 +27,7 @@ from warnings import warn
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.linalg import null_space
+import scipy
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -199,7 +198,7 @@ class _Problem:
         ends = np.array([0.0, duration])
         t = np.linspace(0.0, duration, samples, endpoint=basis == "bspline")
         B, dB, ddB = _basis(basis, ends, duration, size)
-        rest = null_space(
+        rest = scipy.linalg.null_space(
             np.vstack([B[:1], dB, ddB])
         )  # B C = 0 at the start, so that `center` is not given twice
         turning = np.array([unit == "rad/s" for unit in model.space.speed_units])
@@ -347,7 +346,7 @@ def _basis(kind: Basis, t: Array, duration: float, size: int) -> tuple[Array, Ar
     degree = 5
     inner = np.linspace(0.0, duration, size - degree + 1)
     knots = np.concatenate([np.zeros(degree), inner, np.full(degree, duration)])
-    splines = BSpline(knots, np.eye(size), degree)
+    splines = scipy.interpolate.BSpline(knots, np.eye(size), degree)
     return splines(t), splines.derivative(1)(t), splines.derivative(2)(t)
 
 

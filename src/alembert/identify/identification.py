@@ -32,6 +32,7 @@ from warnings import warn
 
 import numpy as np
 
+from alembert.engine.blas import one_thread
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
 from alembert.identify import consistent, constrained, doubts
@@ -52,6 +53,7 @@ _EASY = 1e-2  # noise relative to the effort with which (2) is easily solved
 _NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
 
 
+@one_thread()  # of small matrices
 def identify(
     model: Model,
     data: Measurements,

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
@@ -171,10 +171,10 @@ class Measurements:
 def _butterworth(
     model: Model, q: Array, tau: Array, v: Array | None, dt: float, cutoff: float, order: int
 ) -> tuple[tuple[Array, ...], int]:
-    sections = signal.butter(order, cutoff, fs=1 / dt, output="sos")
+    sections = scipy.signal.butter(order, cutoff, fs=1 / dt, output="sos")
 
     def smooth(x: Array) -> Array:
-        return signal.sosfiltfilt(sections, x, axis=0)
+        return scipy.signal.sosfiltfilt(sections, x, axis=0)
 
     stencil = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / (12 * dt)
     inner = slice(2, len(q) - 2)  # where the stencil has its neighbours
@@ -192,13 +192,13 @@ def _butterworth(
 def _savitzky_golay(
     model: Model, q: Array, tau: Array, v: Array | None, dt: float, window: int, degree: int
 ) -> tuple[tuple[Array, ...], int]:
-    weights = [signal.savgol_coeffs(window, degree, deriv=k, delta=dt, use="dot") for k in range(2)]
+    weights = [scipy.signal.savgol_coeffs(window, degree, deriv=k, delta=dt, use="dot") for k in range(2)]
     xi = _neighbours(model, q, window // 2)
     smooth = {"window_length": window, "polyorder": degree, "axis": 0}
-    speeds = _weigh(xi, weights[1]) if v is None else signal.savgol_filter(v, **smooth)
+    speeds = _weigh(xi, weights[1]) if v is None else scipy.signal.savgol_filter(v, **smooth)
     position = model.integrate(q, _weigh(xi, weights[0]))
-    a = signal.savgol_filter(speeds, deriv=1, delta=dt, **smooth)
-    return (position, speeds, a, signal.savgol_filter(tau, **smooth)), window
+    a = scipy.signal.savgol_filter(speeds, deriv=1, delta=dt, **smooth)
+    return (position, speeds, a, scipy.signal.savgol_filter(tau, **smooth)), window
 
 
 def _neighbours(model: Model, q: Array, reach: int) -> Array:

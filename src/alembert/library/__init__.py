@@ -38,6 +38,10 @@ _MODELS: dict[str, Callable[..., Model]] = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted([*_MODELS, "example_joint", "make", "names"])
+
+
 def names() -> tuple[str, ...]:
     """The models that `make` knows."""
     return tuple(_MODELS)

@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from alembert.algorithms.failures import heavy
 from alembert.arguments import mapping
-from alembert.errors import AlembertWarning, NumericalError
+from alembert.errors import AlembertWarning, NumericalError, warn
 from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
@@ -188,6 +189,8 @@ def trim(
     effort = at.tau + problem.G @ at.u
     r = r[: model.nv]
     _warn_of_limits(problem, at, effort)
+    for sentence in heavy(model, at.q, problem.parameters):
+        warn(f"trim: {sentence}")
     return Trim(
         model,
         at.q,

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control.locus import RootLocus, branches
 from alembert.control.reachability import Reachability, reachability

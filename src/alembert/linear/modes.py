@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import printing, rounding

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.control.plots import bode, plane
+from alembert.control.plots import bode, frequencies, plane
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.view import figures
@@ -41,18 +41,8 @@ def plot(
         return poles(linear, path)
     if kind == "modes":
         return mode_shapes(linear, path)
-    w = frequencies(linear) if frequency is None else frequency
+    w = frequencies(linear.poles()) if frequency is None else frequency
     return bode(linear.frequency_response(w), path, inputs=inputs, outputs=outputs, title=_title(linear))
-
-
-def frequencies(linear: LinearModel) -> Array:
-    """Two decades around the poles, and points near lightly damped ones, where the response is sharp; none on a pole."""
-    sizes = np.abs(linear.poles())
-    sizes = sizes[sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)]
-    low, high = (sizes.min() / 100, sizes.max() * 100) if len(sizes) else (0.01, 100.0)
-    w = np.logspace(np.log10(low), np.log10(high), 600)
-    near = (1 + np.array([-1, 1])[:, None] * np.logspace(-4, -1, 25)).ravel()
-    return np.unique(np.concatenate([w, *(size * near for size in sizes)]))
 
 
 def poles(linear: LinearModel, path: PathLike) -> Figure:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from alembert.algorithms.arguments import mapping
+from alembert.arguments import mapping
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import Actuator, Model

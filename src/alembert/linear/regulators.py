@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from alembert.control.reachability import reachability
 from alembert.errors import ArgumentError, UnsupportedError
@@ -147,8 +148,6 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
     `method` is "YT" (Tits and Yang) or "KNV0" (Kautsky, Nichols and Van Dooren, real poles only) of
     `scipy.signal.place_poles`. No pole may be repeated more often than there are inputs.
     """
-    from scipy.signal import place_poles as place  # takes long to import
-
     _check_linear("place_poles", "linear", linear)
     linear._one("place_poles")
     reached = linear.controllable()
@@ -158,7 +157,9 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
         )
     try:
         wanted = np.asarray(poles).astype(complex)
-        found = place(linear.A, linear.B, wanted if np.any(wanted.imag) else wanted.real, method=method)
+        found = scipy.signal.place_poles(
+            linear.A, linear.B, wanted if np.any(wanted.imag) else wanted.real, method=method
+        )
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"place_poles: {error}") from None
     return Regulator(linear, found.gain_matrix)
@@ -169,8 +170,6 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
 
     `Q` weighs the states (`linear.state_names`), `R` the inputs: a matrix, a number for each, or one number.
     """
-    from scipy.linalg import solve_continuous_are  # takes long to import
-
     _check_linear("lqr", "linear", linear)
     linear._one("lqr")
     if not linear.input_names or not linear.state_names:
@@ -181,7 +180,7 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
     if least <= 0:
         raise ArgumentError(f"lqr: R has the eigenvalue {least:.4g}, expected a positive definite matrix")
     try:
-        P = solve_continuous_are(A, B, *weights)
+        P = scipy.linalg.solve_continuous_are(A, B, *weights)
         found = Regulator(linear, np.linalg.solve(weights[1], B.T @ P))
         stable = bool(np.all(found.poles().real < 0))
     except (np.linalg.LinAlgError, ValueError):  # what SciPy says of the same depends on its LAPACK

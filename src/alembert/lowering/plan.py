@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
+import numpy as np
 
-from alembert.engine import codegen, instructions
+from alembert.engine import codegen, instructions, interpreter
 from alembert.engine.code import Code
 from alembert.engine.codegen import KernelSource, Spacing
 from alembert.engine.loops import Lines
@@ -288,15 +289,22 @@ class _Emitter:
     def column_code(self, label: str, step: Columns) -> Code:
         """The function for some columns or states at a time, with attributes of its own where these differ."""
         lanes, width, target = self.lanes, self.width(step), self.target
-        code = codegen.emit_function(
-            label,
-            instructions.from_casadi(step.function, fuse=target.fused),
-            width,
-            target,
-            uniform=(0,) if width > lanes else (),
-            spacing=Spacing(step.count * lanes, 8 * lanes, arguments=range(1, 1 + len(step.sources))),
-            inline=False,
-        )
+        apart, matrices = step.count * lanes, range(1, 1 + len(step.sources))
+
+        def made(table: np.ndarray | None) -> Code:
+            return codegen.emit_function(
+                label,
+                instructions.from_casadi(step.function, fuse=target.fused, table=table),
+                width,
+                target,
+                uniform=(0,) if width > lanes else (),
+                spacing=Spacing(apart, 8 * lanes, arguments=matrices),
+                inline=False,
+            )
+
+        options = label, width, lanes, target, apart, len(matrices)
+        known = interpreter.known_or_made
+        code = known(step.function, options, made) if target.interprets else made(None)
         if width == lanes:
             return code
         text, room = code.text.replace(" #0 {", f" {WIDE} {{"), -(-code.workspace * width // lanes)

@@ -43,7 +43,7 @@ class RolledSource:
         parameters = tree.parameter_symbols
         self.program, self.tree, self.given = program, tree, tuple(given)
         self.parameters = parameters
-        self.kinds = kinds(tree, parameters)
+        self.kinds = kinds(tree)
         base = world(tree, parameters, gravity=program.gravity)
         serial = tree.parents == tuple(range(-1, len(tree) - 1))
         self.trace = trace(program, self.kinds, base, given, serial=serial)

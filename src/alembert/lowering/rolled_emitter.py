@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.engine import codegen, symbols
+from alembert.engine import codegen
 from alembert.engine.code import Code
 from alembert.engine.instructions import TRIGONOMETRIC, InstructionList, from_casadi
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data
-from alembert.engine.target import Target
+from alembert.engine.target import Target, sincos_symbol
 from alembert.engine.vectormath import vector_type
 from alembert.lowering.rolled_memory import Pass, round_up
 from alembert.sweeps.values import nonzeros
@@ -62,6 +62,26 @@ class _Step:
         placed = tuple((k, *places) for k, places in self.places.items())
         values: list[Sequence[float]] = [p.op, p.a, p.b, p.c, p.constants, *p.outputs]
         return (*(tuple(x) for x in values), uniform, placed)
+
+
+MOST = 1000
+"""steps that are kept; some ten kilobytes each"""
+_READ: dict[tuple[str, bool], InstructionList] = {}
+_CODES: dict[tuple[object, ...], Code] = {}
+
+
+def _keep(known: dict[Any, Any], key: object, value: object) -> None:
+    if len(known) >= MOST:
+        known.clear()
+    known[key] = value
+
+
+def _instructions(function: ca.Function, *, fuse: bool) -> InstructionList:
+    """Of a visit, for the caller to change; they are read once, and serve other models with nodes of the same kinds."""
+    key = function.serialize(), fuse
+    if key not in _READ:
+        _keep(_READ, key, from_casadi(function, fuse=fuse))
+    return _READ[key].copy()
 
 
 class RolledEmitter:
@@ -126,7 +146,7 @@ class RolledEmitter:
             [ca.vertcat(*symbols) for symbols in visit.inputs.values()],
             [ca.densify(ca.vertcat(*values)) for values in visit.outputs.values()],
         )
-        instructions = from_casadi(function, fuse=self.target.fused)
+        instructions = _instructions(function, fuse=self.target.fused)
         inputs = list(visit.inputs)
         lowest = [0] * len(inputs)  # elements count from the first that is used: more code is alike
         for k in range(len(inputs)):
@@ -158,21 +178,26 @@ class RolledEmitter:
         self.angle_rows = (start, start, start + size)  # the sines take the place of the angles
         self.scratch = start + 2 * size
 
+    def code(self, name: str, step: _Step) -> Code:
+        """Of a step; kept for other models with nodes of the same kinds."""
+        in_place = not set(step.inputs).isdisjoint(step.outputs)
+        key = name, self.lanes, self.target, in_place, step.key
+        if key not in _CODES:
+            uniform = {k for k, label in enumerate(step.inputs) if label == READ}
+            options: dict[str, Any] = {"uniform": uniform, "places": step.places, "in_place": in_place}
+            _keep(
+                _CODES,
+                key,
+                codegen.emit_function(name, step.instructions, self.lanes, self.target, **options),
+            )
+        return _CODES[key]
+
     def function(self, step: _Step, times: int = 1) -> str:
         """The name of the function of a step, called so many times; steps that are alike share one."""
         key = step.key
         if key not in self.functions:
             name = f"{self.name}_step{len(self.functions)}"
-            uniform = {k for k, label in enumerate(step.inputs) if label == READ}
-            code = codegen.emit_function(
-                name,
-                step.instructions,
-                self.lanes,
-                self.target,
-                uniform=uniform,
-                places=step.places,
-                in_place=not set(step.inputs).isdisjoint(step.outputs),
-            )
+            code = self.code(name, step)
             self.text.append(code.text)
             self.helpers |= code.helpers
             self.functions[key] = name, code
@@ -272,7 +297,7 @@ class RolledEmitter:
         self.text.append(f.function(f"{self.name}_angles", ["%q", "%x"], "#0"))
         x, s, c = (self.main.at("%w", row) for row in self.angle_rows)
         self.main.call(f"{self.name}_angles", [self.arguments["q"], x])
-        self.main.call(symbols.sincos(self.target), [x, s, c], [size * self.lanes])
+        self.main.call(sincos_symbol(self.target), [x, s, c], [size * self.lanes])
         self.work += 10 * self.angles
 
     def emit_run(self, run: Pass, steps: Sequence[Mapping[_Key, _Step]]) -> None:

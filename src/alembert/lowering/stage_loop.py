@@ -16,10 +16,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import codegen, elimination, fastcall, loader, loops
+from alembert.engine import codegen, elimination, loader, loops
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.elimination import EliminationSource
-from alembert.engine.kernel import FEWEST_BOUND
+from alembert.engine.kernel import FEWEST_BOUND, address
 from alembert.engine.loader import Module
 from alembert.engine.target import Target
 
@@ -67,13 +67,13 @@ class StageLoop:
             entries = 1 if shift is None else count + shift if count else 0
             if not (x.flags.c_contiguous and x.dtype == np.float64 and x.size >= entries * size):
                 raise AssertionError(f"{self.name}: array of shape {x.shape} for {entries} entries of {size}")
-        table = (ctypes.c_int64 * len(arrays))(*(fastcall.address(x) for x in arrays))
+        table = (ctypes.c_int64 * len(arrays))(*(address(x) for x in arrays))
         return int(run(count, table, _aligned(workspace)))
 
     def bind(self, count: int, arrays: Sequence[Array]) -> Callable[[], int]:
         """The loop on always the same arrays."""
         self(0, *arrays)
-        table = (ctypes.c_int64 * len(arrays))(*(fastcall.address(x) for x in arrays))
+        table = (ctypes.c_int64 * len(arrays))(*(address(x) for x in arrays))
         code, workspace, place = None, np.empty(0), 0
 
         def bound(_kept: Any = arrays) -> int:

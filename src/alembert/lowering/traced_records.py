@@ -10,9 +10,8 @@ import casadi as ca
 
 from alembert.sweeps.attachment import OF_MODES
 from alembert.sweeps.kinds import Kind
-from alembert.sweeps.node import Carrier, Structure
+from alembert.sweeps.node import Carrier, Record, Structure
 from alembert.sweeps.program import Program
-from alembert.sweeps.record import Record
 from alembert.sweeps.values import Dense, nonzeros, outline
 from alembert.sweeps.visits import COMPUTED, READ, hashes
 

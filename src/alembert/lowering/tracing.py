@@ -29,8 +29,8 @@ from alembert.lowering.traced_records import (
     key_of,
 )
 from alembert.sweeps.kinds import Kind
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Extent, Pairs, Program, Sweep, flat, run
-from alembert.sweeps.record import Record
 from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
 from alembert.sweeps.visits import (
     ADDED,

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import symbols
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import constant_data
-from alembert.engine.target import Target
+from alembert.engine.target import Target, leave_symbol
 
 LINE = 8  # doubles in a cache line; rows and tables are padded to it
 
@@ -396,7 +395,7 @@ class TreeMatrices:
     def leave(self, w: Lines, matrix: str, way: str, first: str | int, last: str | int) -> None:
         """Elements first..last-1 of a matrix go out, see `alembert.engine.outlet`."""
         count = self.relations.n**2
-        name = symbols.leave(count, self.lanes, self.target, whole=False)
+        name = leave_symbol(count, self.lanes, self.target, whole=False)
         w.call(name, [matrix, way], [first, last, count])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, is_name, scalar, scalars
@@ -27,7 +27,20 @@ from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody
 from alembert.model.model import Model
 from alembert.model.placement import Placement
+from alembert.model.printing import counted
 from alembert.model.segment_chain import SegmentChain
+
+
+class JointOptions(TypedDict, total=False):
+    """What `ModelBuilder.body` takes for its joint, as `ModelBuilder.joint` does."""
+
+    placement: Placement | Any
+    limits: Limits
+    spring: Spring | None
+    friction: Friction | None
+    armature: Any
+    rotors: Iterable[Rotor]
+    node: str
 
 
 class ModelBuilder:
@@ -71,27 +84,36 @@ class ModelBuilder:
         visuals: Iterable[Visual] = (),
         unphysical: bool = False,
         flexible: ModalBody | SegmentChain | None = None,
-        **joint_options: Any,
+        joint_name: str = "",
+        **joint_options: Unpack[JointOptions],
     ) -> ModelBuilder:
-        """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
+        """A body; with `joint` also the joint that moves it, called `joint_name` or NAME_joint.
 
         A `ModalBody` (`al.flexible.beam` makes one) in place of the inertia, or as `flexible`, makes it flexible. One in
         segments is a chain of bodies, NAME, NAME_2 and so on.
         `unphysical=True` keeps an inertia that no body can have, as loaders do for real files.
-        `joint_options` are those of `joint` (placement, node, limits, spring, friction, armature, rotors).
+        `joint_options` are those of `joint`: placement, node, limits, spring, friction, armature, rotors.
         """
-        if not isinstance(inertia, Inertia):
+        if not isinstance(flexible, ModalBody | SegmentChain | None):
+            raise ModelError(f"body {name!r}: flexible is {flexible!r}, expected a flexible body")
+        if isinstance(inertia, ModalBody | SegmentChain):
             flexible, inertia = inertia, Inertia()
+        elif not isinstance(inertia, Inertia):
+            raise ModelError(
+                f"body {name!r}: inertia is {inertia!r}, expected an Inertia, such as "
+                "Inertia.box(mass, size), or a flexible body"
+            )
         if isinstance(flexible, SegmentChain):
             self._chains[name], first = flexible, flexible.body(name, 0)
             inertia, flexible = first.inertia, first.flexible
         self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
         if joint is not None:
-            joint_name = joint_options.pop("joint_name", f"{name}_joint")
-            self.joint(joint_name, joint, parent=parent, child=name, **joint_options)
-        elif joint_options or parent != WORLD:
-            given = ", ".join([*joint_options, *(["parent"] if parent != WORLD else [])])
-            raise ModelError(f"body {name!r} is given {given} but no joint=")
+            self.joint(joint_name or f"{name}_joint", joint, parent=parent, child=name, **joint_options)
+        else:
+            names = {"parent": parent != WORLD, "joint_name": bool(joint_name)}
+            given = [*joint_options, *(key for key, is_given in names.items() if is_given)]
+            if given:
+                raise ModelError(f"body {name!r} is given {', '.join(given)} but no joint=")
         return self
 
     def joint(
@@ -136,9 +158,15 @@ class ModelBuilder:
         return self
 
     def coupling(
-        self, name: str, joint: str, masters: Iterable[str], ratios: Any, offset: Scalar = 0.0
+        self, name: str, joint: str, masters: str | Iterable[str], ratios: Any, offset: Scalar = 0.0
     ) -> ModelBuilder:
-        self._parts["couplings"].append(Coupling(name, joint, tuple(masters), tuple(ratios), offset))
+        """`joint` follows: its coordinate is the offset plus the sum of ratios times those of the masters."""
+        joints = [masters] if isinstance(masters, str) else masters
+        listed = tuple(joints) if isinstance(joints, Iterable) else (joints,)
+        if not all(isinstance(master, str) for master in listed):
+            raise ModelError(f"coupling {name!r}: masters is {masters!r}, expected names of joints")
+        factors = tuple(ratios) if isinstance(ratios, Iterable) else (ratios,)
+        self._parts["couplings"].append(Coupling(name, joint, listed, factors, offset))
         return self
 
     def equation(self, name: str, formulas: Any, inputs: Any, reference: str = WORLD) -> ModelBuilder:
@@ -149,8 +177,17 @@ class ModelBuilder:
         self._parts["equations"].append(Equation(name, formulas, inputs, reference))
         return self
 
-    def actuator(self, name: str, joint: str, **options: Any) -> ModelBuilder:
-        self._parts["actuators"].append(Actuator(name, joint, **options))
+    def actuator(
+        self,
+        name: str,
+        joint: str,
+        *,
+        dof: int = 0,
+        gear: Scalar = 1.0,
+        limits: tuple[float, float] = (float("-inf"), float("inf")),
+    ) -> ModelBuilder:
+        """A drive of one degree of freedom of a joint: effort = gear times the input, which is within `limits`."""
+        self._parts["actuators"].append(Actuator(name, joint, dof, gear, limits))
         return self
 
     def sensor(self, name: str, kind: str, target: str) -> ModelBuilder:
@@ -161,6 +198,9 @@ class ModelBuilder:
         """Shapes that stand in the world: a floor, a table, a rail."""
         self._visuals += visuals
         return self
+
+    def __repr__(self) -> str:
+        return f"<ModelBuilder {self._name!r}: {counted(len(self._parts['bodies']), 'body', 'bodies')}>"
 
     def build(self) -> Model:
         """The finished model, or a `ModelError` that names what is wrong."""

@@ -123,6 +123,12 @@ class Body:
     """how the body deforms; `inertia` then follows from it, as that of the undeformed body"""
 
     def __post_init__(self) -> None:
+        for k, visual in enumerate(self.visuals):
+            if not isinstance(visual, Visual):
+                raise ModelError(
+                    f"body {self.name!r}: visuals[{k}] is {visual!r}, expected a Visual: a shape with its place and colour, "
+                    "such as al.Visual(al.Box((0.1, 0.1, 0.1)))"
+                )
         if self.flexible is not None:
             object.__setattr__(self, "inertia", self.flexible.undeformed())
 
@@ -345,4 +351,4 @@ class Sensor:
 
 def placement(value: Any) -> Placement:
     """A `Placement`, or one from a bare translation."""
-    return value if isinstance(value, Placement) else Placement(tuple(value))
+    return value if isinstance(value, Placement) else Placement(value)

@@ -53,7 +53,7 @@ class Inertia:
         d = [plus(b[k], _negative(a[k])) for k in range(3)]
         middle = tuple(_times(0.5, plus(a[k], b[k])) for k in range(3))
         square = _total(_times(x, x) for x in d)
-        twelfth = mass / 12
+        twelfth = scalar(mass, "mass") / 12
         entries = []
         for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)):
             outer = _negative(_times(d[i], d[j]))
@@ -64,7 +64,7 @@ class Inertia:
     def box(cls, mass: Scalar, size: Any, center: Any = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform cuboid with edges along the body axes."""
         x, y, z = (_times(edge, edge) for edge in scalars(size, 3, "box size"))
-        m = mass / 12
+        m = scalar(mass, "mass") / 12
         return cls(mass, center, (m * (y + z), 0.0, m * (x + z), 0.0, 0.0, m * (x + y)))
 
     @classmethod
@@ -77,12 +77,14 @@ class Inertia:
         center: Any = (0.0, 0.0, 0.0),
     ) -> Inertia:
         """A uniform solid cylinder; a disc when short."""
+        mass, radius, length = scalar(mass, "mass"), scalar(radius, "radius"), scalar(length, "length")
         along = mass * radius * radius / 2
         across = mass * (3 * (radius * radius) + length * length) / 12
         return cls(mass, center, _about_axis(axis, along, across, "cylinder axis"))
 
     @classmethod
     def sphere(cls, mass: Scalar, radius: Scalar, center: Any = (0.0, 0.0, 0.0)) -> Inertia:
+        mass, radius = scalar(mass, "mass"), scalar(radius, "radius")
         moment = 2 * mass * (radius * radius) / 5
         return cls(mass, center, (moment, 0.0, moment, 0.0, 0.0, moment))
 

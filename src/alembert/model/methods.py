@@ -680,8 +680,10 @@ class Methods:
     ) -> State:
         """The configuration nearest to the guess q that closes all loops, and the nearest speeds that keep them so.
 
+        Returns a `State` with `.q` and `.v`. The guess may be by joint, `{"crank": 0.5}`, others neutral.
         `fixed` joints (or degrees of freedom) stay as they are; others move the less the greater their weight (1).
         """
+        q = self.configuration(q) if isinstance(q, Mapping) else q  # type: ignore[attr-defined]
         return self.constrained_compute.assemble(q, v, fixed, weights, active, parameters)
 
     def project(

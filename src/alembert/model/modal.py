@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, evaluate, floats, scalar
@@ -257,21 +258,30 @@ class ModalBody:
         M[..., lower[0], lower[1]] = M[..., lower[1], lower[0]]
         return M
 
-    def least_inertia(self, q: Any, values: Mapping[str, float] | None = None) -> Array:
+    def least_inertia(
+        self, q: Any, values: Mapping[str, float] | None = None, *, moved: Array | None = None
+    ) -> Array:
         """The least eigenvalue of the mass matrix at deflections (..., modes), against the body's inertia at rest.
 
         Negative where displacements of second order take more from the inertia than there is: no mass is so distributed, and
-        deflections are too large for them.
+        deflections are too large for them. With `moved` (..., 6, speeds), of motions of the frame that those speeds give.
         """
         scale = np.diagonal(self.mass_matrix(np.zeros(self.count), values)).copy()
         scale[:3] = np.maximum(scale[:3], 0.01 * scale[:3].max())  # a thin beam has none about its axis
         size = np.sqrt(np.where(scale > 0, scale, 1.0))
-        return np.linalg.eigvalsh(np.nan_to_num(self.mass_matrix(q, values)) / np.outer(size, size))[..., 0]
+        M = np.nan_to_num(self.mass_matrix(q, values)) / np.outer(size, size)
+        if moved is not None:
+            U, s, _ = np.linalg.svd(np.nan_to_num(moved) * size[:6, None])
+            reached = np.zeros(U.shape[:-1])
+            reached[..., : s.shape[-1]] = s > 1e-9 * s.max(initial=1e-300)
+            P = np.zeros_like(M)
+            P[..., :6, :6] = (U * reached[..., None, :]) @ np.swapaxes(U, -1, -2)
+            P[..., 6:, 6:] = np.eye(self.count)
+            M = P @ M @ P + np.eye(P.shape[-1]) - P  # ones where nothing moves
+        return np.linalg.eigvalsh(M)[..., 0]
 
     def frequencies(self, values: Mapping[str, float] | None = None) -> Array:
         """Of the body held at its frame, rad/s, ascending."""
-        import scipy.linalg
-
         squares = scipy.linalg.eigh(
             self.array("stiffness", values), self.modal_mass(values), eigvals_only=True
         )
@@ -285,11 +295,12 @@ class ModalBody:
         `ratio` is that of every mode, or one for each by ascending frequency; `rayleigh` (a, b) adds a M + b K.
         `loss_factor` is structural damping: at the frequency of a mode it takes as much as the ratio loss_factor / 2.
         """
-        import scipy.linalg
-
         parts = {"ratio": ratio, "rayleigh": rayleigh, "loss_factor": loss_factor}
         for name, given in parts.items():
-            x = np.asarray(given, dtype=float)
+            try:
+                x = np.asarray(given, dtype=float)
+            except (TypeError, ValueError):
+                x = np.array(np.nan)
             if not (np.isfinite(x).all() and (x >= 0).all()):
                 raise ModelError(
                     f"damped: {name} is {given!r}, expected a finite number that is not negative"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.expression import floats
+from alembert.expression import evaluate, floats
 
 if TYPE_CHECKING:
     from alembert.model.modal import ModalBody
@@ -131,18 +131,73 @@ def _check_table(body: ModalBody, what: str, values: Mapping[str, float]) -> Non
 
 
 def overbent(
-    body: ModalBody, name: str, q: Any, values: Mapping[str, float] | None = None, *, limit: float = 1e-14
+    body: ModalBody,
+    name: str,
+    q: Any,
+    values: Mapping[str, float] | None = None,
+    *,
+    limit: float = 1e-14,
+    moved: Any = None,
 ) -> str | None:
-    """The sentence for the worst of the deflections q (..., modes) of the body of that name, if one is too large."""
+    """The sentence for the worst of the deflections q (..., modes) of the body of that name, if one is too large.
+
+    `moved` (..., 6, speeds) is how its frame can move, if not in every way.
+    """
     x = np.reshape(np.asarray(q, dtype=float), (-1, body.count))
-    least = body.least_inertia(x, values) if body.is_consistent else np.zeros(0)
-    if not least.min(initial=0.0) < -limit:
+    ways = None if moved is None else np.reshape(np.asarray(moved, dtype=float), (len(x), 6, -1))
+    least = body.least_inertia(x, values, moved=ways) if body.is_consistent else np.zeros(0)
+    less = least.min(initial=0.0) < -limit
+    share = 1.0
+    if ways is not None and len(least):
+        # steps do not come to where there is none left: accelerations grow without bound
+        share = float(np.min(least / np.maximum(body.least_inertia(0 * x, values, moved=ways), 1e-6)))
+        less = share < 0.4
+    if not less:
         return None
     worst = x[int(np.argmin(least))]
     k = int(np.argmax(np.abs(worst)))
+    takes = (
+        f"make its inertia negative ({least.min():.2g} of what it is at rest)"
+        if least.min() < 0
+        else f"leave {share:.0%} of its inertia"
+    )
     return (
         f"body {name!r} is deflected too far for its modes ({name}.{body.modes[k]} = {worst[k]:.3g}): there its "
-        f"displacements of second order make its inertia negative ({least.min():.2g} of what it is at rest); cut it "
-        "into segments (al.flexible.beam(..., segments=4)), make it stiffer, begin with less deflection, or give "
-        "inertia to an axis that has none"
+        f"displacements of second order {takes}; cut it into segments (al.flexible.beam(..., segments=4)), make it stiffer, "
+        "begin with less deflection, or give inertia to an axis that has none"
+    )
+
+
+HEAVY = 0.1
+"""of the stiffness: what weight may take without the beam's mass knowing"""
+
+
+def heavy(body: ModalBody, name: str, pull: Any, values: Mapping[str, float] | None = None) -> str | None:
+    """The sentence for a beam so heavy that torsion with bending in its own mass matters, for weights per mass (..., 3).
+
+    In its nodes torsion turns the plane of bending; its mass knows foreshortening alone (`alembert.flexible.beam`). What is
+    left out, over the mass between the nodes, is a geometric stiffness, here against the stiffness of the modes.
+    """
+    nodes = [node for node in body.nodes if node.beyond is not None and node.foreshortening is not None]
+    g = np.reshape(np.asarray(pull, dtype=float), (-1, 3))
+    if not (body.is_consistent and len(nodes) > 1 and g.any()):
+        return None
+    nodes.sort(key=lambda node: float(evaluate(node.position[0], values or {})))
+    mass = np.array([float(evaluate(node.beyond.mass, values or {})) for node in nodes])  # type: ignore[union-attr]
+    between = -np.diff(mass)
+    weights = (np.append(between, 0.0) + np.append(0.0, between)) / 2
+    weights[-1] += mass[-1]
+    chi = np.array([body.node_array(node.name, "foreshortening", values) for node in nodes])
+    across = np.einsum("p,pkli->kli", weights, chi)[..., 1:]
+    if not across.any():
+        return None
+    K = body.array("stiffness", values)
+    most = max(
+        np.abs(np.linalg.eigvals(np.linalg.solve(K, across @ x[1:]))).max() for x in np.unique(g, axis=0)
+    )
+    if not most > HEAVY:
+        return None
+    return (
+        f"body {name!r} is heavy: torsion with bending in its own mass, which one body leaves out, would change its "
+        f"stiffness by {most:.0%} (at 100 % it buckles sideways); cut it into segments (al.flexible.beam(..., segments=4))"
     )

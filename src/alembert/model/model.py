@@ -386,7 +386,8 @@ class Model(Methods):
         return printing.html_table(self)
 
     def __repr__(self) -> str:
-        return f"<Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+        bodies = printing.counted(len(self.bodies), "body", "bodies")
+        return f"<Model {self.name!r}: {bodies}, {printing.counted(self.nv, 'degree of freedom', 'degrees of freedom')}>"
 
     def total_inertia_of(self, body: str) -> Inertia:
         """A body together with everything welded to it by fixed joints, in its own frame."""

@@ -22,11 +22,17 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """`1 body`, `2 bodies`."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
 def tree(model: Model) -> str:
     """The tree with dof, masses and limits."""
     head = (
-        f"{model.name}: {len(model.bodies)} bodies, {model.nv} degrees of freedom, "
-        f"{model.nq} coordinates, {model.mass:.6g} kg"
+        f"{model.name}: {counted(len(model.bodies), 'body', 'bodies')}, "
+        f"{counted(model.nv, 'degree of freedom', 'degrees of freedom')}, "
+        f"{counted(model.nq, 'coordinate')}, {model.mass:.6g} kg"
     )
     rows = [(WORLD, "", "", "", "")]
     rows += [_row(model, i, prefix) for i, prefix in itertools.islice(_prefixes(model), _MOST_LINES)]

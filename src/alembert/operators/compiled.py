@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.algorithms import kernels
 from alembert.algorithms.algorithm import Options, graph
-from alembert.algorithms.arguments import FrameLike, Parameters
+from alembert.algorithms.evaluation import FrameLike, Parameters
 from alembert.algorithms.frames import jacobian, pose
 from alembert.algorithms.results import Innovations
 from alembert.algorithms.table import TABLE

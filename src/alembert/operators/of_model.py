@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms.arguments import FrameLike
+from alembert.algorithms.evaluation import FrameLike
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Recursion, diagonal

@@ -5,8 +5,8 @@ solution = problem.solve(steps=100)
 """
 
 from alembert.optimal import examples as examples
-from alembert.optimal.accuracy import Accuracy as Accuracy
-from alembert.optimal.arcs import Arc as Arc
+from alembert.optimal.analysis import Accuracy as Accuracy
+from alembert.optimal.analysis import Arc as Arc
 from alembert.optimal.compiled_solver import CompiledResult as CompiledResult
 from alembert.optimal.compiled_solver import CompiledSolver as CompiledSolver
 from alembert.optimal.costs import Cost as Cost
@@ -25,11 +25,11 @@ from alembert.optimal.lagrange import lagrange_form as lagrange_form
 from alembert.optimal.links import impact as impact
 from alembert.optimal.links import same_bodies as same_bodies
 from alembert.optimal.mesh import MeshErrors as MeshErrors
-from alembert.optimal.mixed import model_system as model_system
 from alembert.optimal.moving_horizon import MovingHorizonEstimator as MovingHorizonEstimator
 from alembert.optimal.moving_horizon import WindowEstimate as WindowEstimate
 from alembert.optimal.phases import Cases as Cases
 from alembert.optimal.phases import Phases as Phases
+from alembert.optimal.phases import through as through
 from alembert.optimal.phases_solution import PhasesSolution as PhasesSolution
 from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
@@ -46,5 +46,5 @@ from alembert.optimal.solve import solve as solve
 from alembert.optimal.solver_source import SolverSource as SolverSource
 from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines
-from alembert.optimal.tables import table as table
-from alembert.optimal.waypoints import through as through
+from alembert.optimal.systems import model_system as model_system
+from alembert.optimal.systems import table as table

@@ -140,11 +140,12 @@ class Bounds:
         self.low[...] = self.has_lower * each / below
         self.high[...] = np.where(self.held > 0, 0.0, self.has_upper * each / above)
 
-    def barrier(self, mu: float) -> float:
+    def barrier_change(self, before: float, mu: float) -> float:
+        """What the barrier is more with `mu` than with `before`."""
         if not self.slack.size:
             return 0.0
         below, above = self.rooms
-        return -float((self._mu(mu) * (np.log(below) + np.log(above))).sum())
+        return float(((self._mu(before) - self._mu(mu)) * (np.log(below) + np.log(above))).sum())
 
 
 class Merit(NamedTuple):

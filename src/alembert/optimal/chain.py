@@ -24,12 +24,12 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.optimal.accelerations import Expansion, Functions
 from alembert.optimal.closure import place as place_of
+from alembert.optimal.consistency import independent
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.guess import straight
 from alembert.optimal.links import Linkage
 from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Row, StepTangent, closure_of
 from alembert.optimal.problem import Problem
-from alembert.optimal.repeats import independent
 from alembert.optimal.stages import Segment, Stages
 from alembert.optimal.transcription import moment_of
 

@@ -13,7 +13,7 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.model.space import Owner
-from alembert.optimal.plant import FREE, Bounds, Mechanics, Moment, Row, System
+from alembert.optimal.plant import FREE, Bounds, Mechanics, Moment, Row, System, numpy_functions
 
 Array = np.ndarray
 UNIT = 1e-2
@@ -305,7 +305,8 @@ def _about(kind: Any, sq: slice, k: int) -> Callable[[Moment, ca.SX], ca.SX]:
 
 def _scalar(name: str, function: Callable[[Moment], Any]) -> Callable[[Moment], ca.SX]:
     def value(s: Moment) -> ca.SX:
-        found = ca.SX(function(s))
+        with numpy_functions():
+            found = ca.SX(function(s))
         if not found.is_scalar():
             raise ArgumentError(f"Problem: {name!r} has shape {found.shape}, expected one number")
         return found
@@ -316,7 +317,8 @@ def _scalar(name: str, function: Callable[[Moment], Any]) -> Callable[[Moment], 
 def path_row(name: str, given: Any, what: str = "path") -> Row:
     if not (isinstance(given, tuple) and len(given) == 3 and callable(given[0])):
         raise ArgumentError(
-            f"Problem: {what} {name!r} is {given!r}, expected (function of a moment, lower, upper)"
+            f"Problem: {what} {name!r} is {given!r}, expected (function of a moment, lower, upper); for an equation "
+            "both are the same number"
         )
     low, high = _pair(f"Problem: {what} {name!r}", given[1:])
     return Row(name, _scalar(name, given[0]), low, high)

@@ -1,17 +1,29 @@
-"""What is wrong with a problem, said before it is solved: functions that fail, conditions that contradict each other."""
+"""What is wrong with a problem, said before it is solved: functions that fail, conditions that contradict each other.
+
+And which conditions follow from others: speeds of bodies that float, and where phases meet, loops that were closed
+before. What holds at the end of a phase, h(y) = 0 (its loops and prescribed joints, its end conditions), and the rows
+r(y) that are asked for besides are functions of the same numbers y. A row that vanishes wherever h and the rows before it
+do would only make the equations of a solver singular. It is found where all of them hold, at points that are drawn at
+random and brought there by Gauss and Newton's method:
+
+    y <- y - J^+ [h; r],    row i repeats others where its slope is in the span of theirs                    (1)
+
+at every point. Where they contradict each other there is no such point: then all are kept, for the solver to say so.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal.plant import FREE, Bounds, Row, unusual
+from alembert.errors import ArgumentError, UnsupportedError, warn
+from alembert.model import WORLD
+from alembert.optimal.plant import FREE, Bounds, Mechanics, Row, numpy_functions, unusual
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -31,14 +43,33 @@ def check(problem: Problem) -> None:
     _ranges(problem)
     for which in ("start", "end"):
         _at_an_end(problem, which)
+        _degrees(problem, which)
     _periodic(problem)
     _speeds(problem)
+
+
+def _degrees(problem: Problem, which: str) -> None:
+    """Tell angles that look like degrees, as `al.simulate` does: whole numbers beyond a turn."""
+    model = problem.model
+    if model is None:
+        return
+    units = dict(zip(model.coordinate_names, model.space.coordinate_units, strict=True))
+    for row in getattr(problem, which):
+        value = row.lower
+        is_angle = row.component.startswith("q ") and units.get(row.component[2:]) == "rad"
+        if is_angle and row.is_equation and abs(value) > 2 * np.pi and round(2 * value) == 2 * value:
+            warn(
+                f"Problem: {which}: {row.component[2:]!r} is at {value:g} rad; angles are in radians: {value:g} degrees are "
+                f"{np.radians(value):.4g}"
+            )
+            return
 
 
 def evaluated(where: str, function: Callable[[], Any], who: str = "Problem") -> Any:
     """A function of the user's, with what goes wrong in it as a sentence."""
     try:
-        found = function()
+        with numpy_functions():
+            found = function()
     except AttributeError as error:
         raise ArgumentError(f"{who}: {where}: {error}") from None
     except (ArgumentError, UnsupportedError):
@@ -225,3 +256,93 @@ def _rates(problem: Problem) -> Iterator[tuple[str, Bounds]]:
                 ends = [slope * bound for bound in limits.get(names[j], FREE)]
                 low, high = low + min(ends), high + max(ends)
         yield name, (low, high)
+
+
+Array = np.ndarray
+DRAWS = 3
+"""points at which slopes are compared: one alone may be a place where a mechanism is stretched or symmetric"""
+AROUND = 0.1
+"""how far from the place that is given they are drawn"""
+NEWTON = 30
+HOLDS = 1e-9
+"""to what the equations hold at a point, in the sizes of their slopes"""
+ROUNDING = 1e-11
+"""share of the longest slope, below which one is none: what vanishes by construction leaves rounding"""
+SPAN = 1e-7
+"""distance of a slope of length 1 from a span, within which it is in it"""
+
+
+SUBGROUPS = (
+    *("free", "spherical", "revolute", "prismatic"),
+    *("planar", "cylindrical", "screw", "translational"),
+)
+"""kinds of joints that carry a body by a group of motions: nothing inside a mechanism on one changes its momentum"""
+
+
+def conserved(problem: Problem) -> set[str]:
+    """Speeds that are zero at the end anyway: of bodies that float, where all else that they carry is at rest at both ends.
+
+    Without gravity and forces from outside the momentum of a mechanism on a joint without a drive stays zero. To ask for
+    it again makes the equations of a solver singular.
+    """
+    plant, model, given = problem.plant, problem.model, problem.statement
+    if not isinstance(plant, Mechanics) or model is None or plant.closure is not None or problem.periodic:
+        return set()
+    if given.forces is not None or given.gravity is not None or any(g != 0 for g in model.gravity):
+        return set()
+
+    def at_rest(rows: Iterable[Row]) -> set[str]:
+        return {row.component for row in rows if row.is_equation and row.lower == 0}
+
+    every = {f"v {name}" for name in model.speed_names}
+    if not (every <= at_rest(problem.start) and every <= at_rest(problem.end)):
+        return set()
+    found: set[str] = set()
+    for joint in model.joints:
+        own = range(model.v_slice(joint.name).start, model.v_slice(joint.name).stop)
+        floats = joint.parent == WORLD and joint.type.kind in SUBGROUPS
+        floats = floats and not set(own) & set(plant.driven)
+        if floats and joint.spring is None and joint.friction is None:
+            found |= {f"v {model.speed_names[k]}" for k in own}
+    return found
+
+
+def independent(y: ca.SX, given: ca.SX, rows: ca.SX, place: Array) -> list[int]:
+    """Which of `rows` do not follow from `given` and from those before them; all are functions of y, near `place`."""
+    count = rows.numel()
+    whole = ca.vertcat(given, rows)
+    f = ca.Function("rows", [y], [ca.densify(whole), ca.densify(ca.jacobian(whole, y))])
+    draw = np.random.default_rng(1)
+    repeats = np.ones(count, dtype=bool)
+    for _ in range(DRAWS):
+        slopes = _slopes_where_all_hold(f, place + AROUND * draw.uniform(-1, 1, y.numel()))
+        if slopes is None:
+            return list(range(count))
+        repeats &= _in_the_span(slopes, given.numel())
+    return np.flatnonzero(~repeats).tolist()
+
+
+def _slopes_where_all_hold(f: ca.Function, y: Array) -> Array | None:
+    """J of (1), with rows of length 1."""
+    for _ in range(NEWTON):
+        r, J = (part.full() for part in f(y))
+        if not (np.isfinite(r).all() and np.isfinite(J).all()):
+            return None
+        size = np.linalg.norm(J, axis=1)
+        slope = size > ROUNDING * size.max(initial=0.0)
+        size = np.where(slope, size, 1.0)
+        r, J = r[:, 0] / size, np.where(slope[:, None], J / size[:, None], 0.0)
+        if np.abs(r).max(initial=0.0) <= HOLDS:
+            return J
+        y = y - np.linalg.lstsq(J, r, rcond=SPAN)[0]
+    return None
+
+
+def _in_the_span(slopes: Array, given: int) -> Array:
+    """Of the rows after the first `given`, which are in the span of those before."""
+    found = []
+    for i in range(given, len(slopes)):
+        basis, new = slopes[:i], slopes[i]
+        left = new - np.linalg.lstsq(basis.T, new, rcond=1e-10)[0] @ basis if i else new
+        found.append(float(np.linalg.norm(left)) < SPAN)
+    return np.array(found, dtype=bool)

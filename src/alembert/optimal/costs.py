@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.optimal.plant import Moment
+from alembert.optimal.plant import Moment, numpy_functions
 
 Term = Callable[[Moment], Any]
 
@@ -151,7 +151,8 @@ def _callable(name: str, term: Any) -> Term:
 def _total(kind: str, terms: tuple[Term, ...], s: Moment) -> ca.SX:
     total = ca.SX(0)
     for term in terms:
-        value = ca.SX(term(s))
+        with numpy_functions():
+            value = ca.SX(term(s))
         if not value.is_scalar():
             raise ArgumentError(f"cost: a {kind} term has shape {value.shape}, expected one number")
         total = total + value

@@ -11,7 +11,7 @@ first stage, the equations of every other stage, and the end. What reaches the e
 
 so that of conditions there whose C R_N depend on each other, to first order not all can be met.
 
-Besides: functions that are not finite, controls that zigzag, and steps that turn a joint by half a turn.
+Besides: functions that are not finite, and those with edges.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from alembert.optimal.dmoc import Dmoc
-
 if TYPE_CHECKING:
     from alembert.optimal.outcome import Iterate
+    from alembert.optimal.problem import Problem
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -317,83 +316,58 @@ def not_finite(stages: Stages, x: Array, u: Array, z: Array) -> str:
     return ""
 
 
+def unlimited(problem: Problem) -> list[str]:
+    """Controls that nothing keeps small: no limits, no cost along the way, no path condition."""
+    plant = problem.plant
+    x, u, t = ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls)), ca.SX.sym("t")
+    s = problem.moment(t, x, u, ca.SX(problem.parameters), ca.SX.sym("T"))
+    rows = [row.value(s) for row in (*problem.path, *problem.integrals)]
+    known = ca.vertcat(problem.cost.rate(s), *rows)
+    limited = {row.component for row in problem.limits["control"]}
+    names = enumerate(plant.controls)
+    return [name for k, name in names if name not in limited and not ca.depends_on(known, u[k])]
+
+
+CHOICES = {
+    ca.OP_LT,
+    ca.OP_LE,
+    ca.OP_EQ,
+    ca.OP_NE,
+    ca.OP_FABS,
+    ca.OP_SIGN,
+    ca.OP_FMIN,
+    ca.OP_FMAX,
+    ca.OP_FLOOR,
+    ca.OP_CEIL,
+}
+"""operations whose result has edges or jumps"""
+
+
+def edges(problem: Problem) -> list[str]:
+    """Functions of the user's that choose between branches: at an edge there is no slope, and iterations may go round it."""
+    plant = problem.plant
+    x, u, t = ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls)), ca.SX.sym("t")
+    p, T = ca.SX(problem.parameters), ca.SX.sym("T")
+    s = problem.moment(t, x, u, p, T)
+    named = [("the rate", plant.rate(t, x, u, p))] if problem.model is None else []
+    named += [("the running cost", problem.cost.rate(s)), ("the terminal cost", problem.cost.final(s))]
+    named += [(f"path {row.name!r}", row.value(s)) for row in problem.path]
+    found = []
+    for name, value in named:
+        f = ca.Function("f", [t, x, u, T], [value])
+        if CHOICES & {f.instruction_id(k) for k in range(f.n_instructions())}:
+            found.append(name)
+    if not found:
+        return []
+    return [
+        f"{', '.join(found)}: chooses between branches (if_else, abs, min, max, a table); where the motion is at an edge "
+        "there is no slope, and iterations go round it: smooth the edge, or take other steps or another `guess`"
+    ]
+
+
 def _coordinates(stages: Stages) -> list[str]:
     """Names of the entries of a point: those of the tangent do for plain coordinates."""
     model = stages.chart.model
     if model is None:
         return list(stages.x_names)
     return [*(f"q {name}" for name in model.coordinate_names), *stages.x_names[model.nv :]]
-
-
-SIZE, RUN = 0.1, 6
-"""second differences, in terms of the range of a control, and how many of them in a row alternate in a zigzag; where a
-control jumps once, two do"""
-
-
-def zigzags(stages: Stages, it: Iterate) -> list[str]:
-    """Controls that alternate from point to point.
-
-    Where the cost and the motion see only weighted sums of the controls of neighbouring points, as on singular arcs,
-    transcriptions with controls at the nodes leave their differences open: the sums are right, and the controls alternate.
-    """
-    if not (stages.scheme.node_controls and it.u.size) or not np.isfinite(it.u).all():
-        return []
-    names = stages.problem.plant.controls
-    begin = stages.plant.chart.point
-    first = it.x[:1, begin : begin + len(names)]
-    values = np.concatenate([first, it.u.reshape(-1, len(names))])
-    found = []
-    for name, column in zip(names, values.T, strict=True):
-        bends = np.diff(column, 2)
-        bends = np.where(np.abs(bends) > SIZE * max(float(np.ptp(column)), 1e-6), np.sign(bends), 0.0)
-        run = longest = 0
-        for product in bends[1:] * bends[:-1]:
-            run = run + 1 if product < 0 else 0
-            longest = max(longest, run)
-        if longest >= RUN:
-            found.append(name)
-    return found
-
-
-def zigzag_remark(stages: Stages, it: Iterate) -> str:
-    """What to say of them; empty where there are none."""
-    names = zigzags(stages, it)
-    if not names:
-        return ""
-    return (
-        f"{', '.join(names)} zigzag{'s' if len(names) == 1 else ''} from node to node, which {stages.scheme.name!r} "
-        "leaves open where the cost hardly depends on it: add a small cost on it, or choose 'rk4' or 'midpoint'"
-    )
-
-
-NEARLY = 0.98
-"""of pi, from where a solver that does not come to a solution is said to have been stopped by it"""
-
-
-def largest_turn(stages: Stages, it: Iterate) -> tuple[float, str]:
-    """The largest turn within a step of DMOC [rad] and its joint; 0 where no joint turns so.
-
-    Displacements of rotations are vectors shorter than pi: longer ones are those of the other way round, and motions made of
-    them keep the equations of the transcription without being near any motion of the model.
-    """
-    model = stages.chart.model
-    found = (0.0, "")
-    if model is None or not isinstance(stages.scheme, Dmoc) or not np.isfinite(it.z).all():
-        return found
-    for owner in model.space:
-        if owner.type.nq > owner.type.nv:  # turns come first
-            turn = np.linalg.norm(it.z[:, owner.v.start : owner.v.start + 3], axis=1).max()
-            found = max(found, (float(turn), owner.name))
-    return found
-
-
-def turn_remark(stages: Stages, it: Iterate) -> str:
-    """What to say of it; empty where all turns are short."""
-    turn, name = largest_turn(stages, it)
-    if turn < NEARLY * np.pi:
-        return ""
-    return f"{name} turns by {turn:.3g} rad within a step, where half a turn is the most that has a meaning: take more steps"
-
-
-def turns_too_far(stages: Stages, it: Iterate) -> bool:
-    return largest_turn(stages, it)[0] > np.pi

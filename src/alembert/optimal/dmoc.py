@@ -25,7 +25,7 @@ from alembert.model import Model
 from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
 from alembert.optimal.transcription import Interval, Stretch
-from alembert.simulate.stepping import StepModel
+from alembert.simulate.step_code import StepModel
 from alembert.simulate.variational import DiscreteMechanics
 
 Array = np.ndarray

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
@@ -301,7 +301,7 @@ def _bend(V: Array, axes: list[Array], i: int, j: int) -> Array:
     return np.moveaxis(found, 0, i)
 
 
-def _parabolas(axes: list[Array], points: list[Array]) -> sp.csr_matrix:
+def _parabolas(axes: list[Array], points: list[Array]) -> scipy.sparse.csr_matrix:
     """The matrix that takes values on the grid to points, by the parabola of the three nearest ones along each axis."""
     count = len(points[0])
     columns, weights = np.zeros((count, 1), dtype=np.int64), np.ones((count, 1))
@@ -315,7 +315,7 @@ def _parabolas(axes: list[Array], points: list[Array]) -> sp.csr_matrix:
         weights = (weights[:, :, None] * own[:, None, :]).reshape(count, -1)
     rows = np.repeat(np.arange(count), columns.shape[1])
     size = int(np.prod([len(axis) for axis in axes]))
-    return sp.csr_matrix((weights.ravel(), (rows, columns.ravel())), shape=(count, size))
+    return scipy.sparse.csr_matrix((weights.ravel(), (rows, columns.ravel())), shape=(count, size))
 
 
 def _axes(grid: Any) -> tuple[tuple[str, ...], list[Array]]:

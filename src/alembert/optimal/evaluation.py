@@ -12,16 +12,9 @@ The multipliers of c are those that make the Lagrangian stationary in z,
 so they need no place among the unknowns. Points are on manifolds: derivatives are with respect to tangent vectors at the
 present point (`alembert.optimal.plant`), and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
 
-Bounds have slacks s within (lower, upper) and multipliers low, high; y = high - low, and
-
-    weight = low / (s - lower) + high / (upper - s)                                               (3)
-    push = mu / (upper - s) - mu / (s - lower) + weight (d - s)                                   (4)
-
-`condensed` adds D' weight D to the Hessian; D' push is added by the sweep, since mu may change before. Bounds
-at infinity come as numbers of any size with a mark 0 (`has_lower`, `has_upper`); where there is a bound the
-mark is 1. All derivatives, residuals and multipliers are in the units of `alembert.optimal.scaling`, points as they are.
-Equations among the rows of d have no marks but a weight `held`, and y = high, with (3) of
-`alembert.optimal.barrier`: weight = held, push = y + held (d - s).
+`condensed` adds D' weight D to the Hessian, with the weights (1) of `alembert.optimal.barrier_graphs`; D' push, (2) there,
+is added by the sweep, since mu may change before. All derivatives, residuals and multipliers are in the units of
+`alembert.optimal.scaling`, points as they are.
 
 What an iteration wants to know of all stages together (costs, largest residuals, longest steps) is folded by
 compiled loops, `fold`, from what the kernels leave in every stage.
@@ -40,13 +33,13 @@ import numpy as np
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import StageLoop
-from alembert.optimal import tuning
+from alembert.optimal import barrier_graphs
+from alembert.optimal.barrier_graphs import BOUNDS, barrier, column, weight_of
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
 Graph = Callable[[dict[str, ca.SX]], list[ca.SX]]
-BOUNDS = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper", "held")
 MOST_KERNELS = 200
 INNER = 2
 """Newton steps for z within a trial"""
@@ -158,20 +151,20 @@ class Evaluation:
             "steps",
             ("dx", "du", "Z", "z_0", "D", "d_0", "g", "d", "gained", "mu", *bounds),
             {"dz": (nz,), "ds": (nd,), "dlow": (nd,), "dhigh": (nd,), "limits": (3,)},
-            self._steps_graph,
+            barrier_graphs.steps,
         )
         self.measure = self._kernel(
             "measure",
             ("slope_x", "slope_u", "costate", "d", *bounds),
             {"found": (7,)},
-            self._measure_graph,
+            barrier_graphs.measure,
         )
-        self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, self._push_graph)
+        self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, barrier_graphs.push)
         self.settle = self._kernel(
             "settle",
             ("dlow", "dhigh", "alpha", "dual", "mu", *bounds),
             {"low_new": (nd,), "high_new": (nd,)},
-            self._settle_graph,
+            barrier_graphs.settle,
         )
         self.chart = self._kernel(
             "chart",
@@ -254,7 +247,7 @@ class Evaluation:
             results += [equations, ca.gradient(cost, d), ca.jacobian(equations, d), ca.jacobian(rows, d)]
             still = ca.Function("still", [d, *g.values()], [*results, ca.hessian(lagrangian, d)[0]])
             c_0, C_0, H_0, rows, c, slope, C, D, H = still.call([ca.DM.zeros(n), *g.values()])
-            weight = _column([_weight(g, k) for k in range(bounded)])
+            weight = column([weight_of(g, k) for k in range(bounded)])
             H = H + D.T @ (ca.repmat(weight, 1, n) * D)
             finally_ = slope + C.T @ g["eta"] + D.T @ y - g["costate"]
             first_ = g["costate_0"] + C_0.T @ g["sigma"]
@@ -263,7 +256,7 @@ class Evaluation:
                 largest = ca.fmax(largest, ca.fabs(entry))
             for k in range(bounded):
                 noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]) + g["held"][k])
-            most, least, total, _ = self._complementarity(g)
+            most, least, total, _ = barrier_graphs.complementarity(g)
             found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total)
             return [c_0, C_0, H_0, c, C, slope, D, H, found]
 
@@ -272,7 +265,7 @@ class Evaluation:
             slack = g["slack"] + g["alpha"] * g["ds"]
             residuals = ca.vertcat(starts, equations, rows - slack)
             scaled = g["scale"] * cost
-            total = _total(residuals, scaled + _barrier(g, slack), cost)
+            total = _total(residuals, scaled + barrier(g, slack), cost)
             return [x, slack, starts, equations, rows, total]
 
         return (
@@ -357,7 +350,7 @@ class Evaluation:
         gap = self._after_local(after, found, g["p"]) / of_after
         implicit, path = implicit / of_c, path / of_d
         residuals = ca.vertcat(gap, implicit, path - slack)
-        total = _total(residuals, g["scale"] * cost + _barrier(g, slack), cost)
+        total = _total(residuals, g["scale"] * cost + barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
 
     def _units(self, g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -387,89 +380,10 @@ class Evaluation:
             )
         return z
 
-    @staticmethod
-    def _steps_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
-        w = ca.vertcat(g["dx"], g["du"])
-        dz = g["Z"] @ w + g["z_0"]
-        missed = g["D"] @ w + g["d_0"] + g["d"] - g["slack"]
-        ds = _column([ca.if_else(g["held"][k], 0, missed[k]) for k in range(missed.numel())])
-        primal, dual, barrier = ca.SX(1e300), ca.SX(1e300), ca.SX(0)
-        dlow, dhigh = [], []
-        for k in range(ds.numel()):
-            below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            low, high, move = g["low"][k], g["high"][k], ds[k]
-            mu = _mu(g, k)
-            one = ca.if_else(g["has_lower"][k], (mu - low * move) / below - low, 0)
-            two = ca.if_else(g["has_upper"][k], (mu + high * move) / above - high, 0)
-            dlow.append(one)
-            dhigh.append(ca.if_else(g["held"][k], g["gained"][k] + g["held"][k] * missed[k], two))
-            for mark, room, change in (("has_lower", below, move), ("has_upper", above, -move)):
-                limit = ca.if_else(ca.logic_and(g[mark][k], change < 0), -room / change, 1e300)
-                primal = ca.fmin(primal, limit)
-                barrier -= ca.if_else(g[mark][k], mu * change / room, 0)
-            for mark, room, change in (("has_lower", low, one), ("has_upper", high, two)):
-                dual = ca.fmin(dual, ca.if_else(ca.logic_and(g[mark][k], change < 0), -room / change, 1e300))
-        slope = ca.dot(g["g"], ca.vertcat(g["dx"], g["du"], dz)) + barrier
-        return [dz, ds, _column(dlow), _column(dhigh), ca.vertcat(primal, dual, slope)]
-
-    def _measure_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        along, other = g["slope_x"] - g["costate"], g["slope_u"]
-        slope, noise = ca.SX(0), ca.SX(0)
-        total, together = ca.SX(0), ca.SX(0)
-        for entry in (*ca.vertsplit(along), *ca.vertsplit(other)):
-            slope = ca.fmax(slope, ca.fabs(entry))
-            together += ca.fabs(entry)  # shows what is not finite
-        for entry in ca.vertsplit(g["costate"]):
-            total += ca.fabs(entry)
-        most, least, bounds, weight = self._complementarity(g)
-        for k in range(g["slack"].numel()):
-            noise = ca.fmax(noise, weight[k] * ca.fabs(g["d"][k]) + g["held"][k])
-        return [ca.vertcat(slope, noise, most, least, total, bounds, together)]
-
-    @staticmethod
-    def _complementarity(g: dict[str, ca.SX]) -> tuple[ca.SX, ca.SX, ca.SX, list[ca.SX]]:
-        """The largest products of distance and multiplier, the largest of their negatives, the sum of multipliers, (3)."""
-        most, least, total, weights = ca.SX(-1e300), ca.SX(-1e300), ca.SX(0), []
-        for k in range(g["slack"].numel()):
-            below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            weights.append(_weight(g, k))
-            total += ca.if_else(g["held"][k], ca.fabs(g["high"][k]), 0)
-            for mark, room, z in (("has_lower", below, g["low"][k]), ("has_upper", above, g["high"][k])):
-                there = g[mark][k]
-                most = ca.fmax(most, ca.if_else(there, room * z, -1e300))
-                least = ca.fmax(least, ca.if_else(there, -room * z, -1e300))
-                total += ca.if_else(there, z, 0)
-        return most, least, total, weights
-
-    @staticmethod
-    def _push_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
-        rows = []
-        for k in range(g["slack"].numel()):
-            below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            push = _weight(g, k) * (g["d"][k] - g["slack"][k]) + ca.if_else(g["held"][k], g["high"][k], 0)
-            push += ca.if_else(g["has_upper"][k], _mu(g, k) / above, 0)
-            rows.append(push - ca.if_else(g["has_lower"][k], _mu(g, k) / below, 0))
-        return [_column(rows)]
-
-    @staticmethod
-    def _settle_graph(g: dict[str, ca.SX]) -> list[ca.SX]:
-        """Multipliers after a step, kept near mu / distance, as the barrier has them; `slack` is already the new one."""
-        low: list[ca.SX] = []
-        high: list[ca.SX] = []
-        for k in range(g["slack"].numel()):
-            below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            for rows, name, room in ((low, "low", below), (high, "high", above)):
-                value = g[name][k] + g["dual"] * g["d" + name][k]
-                near = _mu(g, k) / room
-                value = ca.fmin(ca.fmax(value, near / tuning.FARTHEST), tuning.FARTHEST * near)
-                rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
-            high[-1] += ca.if_else(g["held"][k], g["high"][k] + g["alpha"] * g["dhigh"][k], 0)
-        return [_column(low), _column(high)]
-
     def _condensed_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
         n, m, nz, nd = self.stages.sizes
         y = g["high"] - g["low"]
-        weight = _column([_weight(g, k) for k in range(nd)])
+        weight = column([weight_of(g, k) for k in range(nd)])
         dx, nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         w = ca.vertcat(dx, g["u"], g["z"])
         place = [self._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
@@ -585,16 +499,16 @@ def compiled(
 
 @lru_cache(maxsize=64)
 def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
-    """What a step asks of `count` rows of bounds at the end: the slope of the cost with (4), steps with the longest of them
+    """What a step asks of `count` rows of bounds at the end: the slope of the cost with pushes, steps, the longest of them
     and the slope along them, and multipliers after a step."""
     bounds: dict[str, int | tuple[int, int]] = dict.fromkeys(BOUNDS, count)
 
     def slope(g: dict[str, ca.SX]) -> list[ca.SX]:
-        return [g["gradient"] + g["D"].T @ Evaluation._push_graph(g)[0]]
+        return [g["gradient"] + g["D"].T @ barrier_graphs.push(g)[0]]
 
     def steps(g: dict[str, ca.SX]) -> list[ca.SX]:
         none = {"du": ca.SX(0, 1), "Z": ca.SX(0, n), "z_0": ca.SX(0, 1), "d_0": ca.SX.zeros(count)}
-        return Evaluation._steps_graph({**none, **g})[1:]
+        return barrier_graphs.steps({**none, **g})[1:]
 
     of_d: dict[str, int | tuple[int, int]] = {"D": (count, n), "d": count, "mu": 1}
     moves: dict[str, int | tuple[int, int]] = {"dx": n, "g": n, **of_d, "gained": count}
@@ -614,7 +528,7 @@ def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
             f"{key} settle",
             after | bounds,
             {"low_new": (count,), "high_new": (count,)},
-            Evaluation._settle_graph,
+            barrier_graphs.settle,
         ),
     )
 
@@ -626,29 +540,6 @@ def fold(kinds: str) -> StageLoop:
     operations = {"+": lambda a, b: a + b, ">": ca.fmax, "<": ca.fmin}
     folded = ca.vertcat(*(operations[kind](so_far[k], values[k]) for k, kind in enumerate(kinds)))
     return StageLoop(ca.Function("fold", [values, so_far], [folded]), [0, 0, 1], backward=False)
-
-
-def barrier_of_slacks(count: int) -> ca.Function:
-    """The barrier of `count` rows: of mu and the bounds."""
-    g = {"mu": ca.SX.sym("mu")} | {name: ca.SX.sym(name, count) for name in BOUNDS}
-    return ca.Function("barrier", list(g.values()), [_barrier(g, g["slack"])])
-
-
-def _barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:
-    total = ca.SX(0)
-    for k in range(slack.numel()):
-        below, above = slack[k] - g["lower"][k], g["upper"][k] - slack[k]
-        total -= _mu(g, k) * ca.if_else(g["has_lower"][k], ca.log(below), 0)
-        total -= _mu(g, k) * ca.if_else(g["has_upper"][k], ca.log(above), 0)
-    return total
-
-
-def _mu(g: dict[str, ca.SX], k: int) -> ca.SX:
-    """(2) of `alembert.optimal.barrier`."""
-    width = g["upper"][k] - g["lower"][k]
-    return ca.if_else(
-        g["has_lower"][k] * g["has_upper"][k], ca.fmin(g["mu"], tuning.NARROW * width * width), g["mu"]
-    )
 
 
 def _total(residuals: ca.SX, objective: ca.SX, cost: ca.SX) -> ca.SX:
@@ -666,20 +557,6 @@ def _first(v: ca.SX, count: int) -> ca.SX:
 
 def _rest(v: ca.SX, first: int) -> ca.SX:
     return v[first:] if first < v.numel() else ca.SX(0, 1)
-
-
-def _column(rows: list[ca.SX]) -> ca.SX:
-    return ca.vertcat(ca.SX(0, 1), *rows)
-
-
-def _weight(g: dict[str, ca.SX], k: int) -> ca.SX:
-    """(3)"""
-    below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-    return (
-        g["held"][k]
-        + ca.if_else(g["has_lower"][k], g["low"][k] / below, 0)
-        + ca.if_else(g["has_upper"][k], g["high"][k] / above, 0)
-    )
 
 
 def _forward(L: ca.SX, b: ca.SX) -> ca.SX:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import least_squares
+import scipy
 
 from alembert.errors import AlembertError, ArgumentError
 from alembert.model.printing import unknown
@@ -411,7 +411,7 @@ def _step(problem: Problem, own: list[Row], free: list[int], q: Array) -> Array:
         begin = np.clip(start, low + 1e-9, high - 1e-9)
         if not np.isfinite(residuals(begin)).all():
             continue
-        tried = least_squares(residuals, begin, slopes, (low, high), max_nfev=50)
+        tried = scipy.optimize.least_squares(residuals, begin, slopes, (low, high), max_nfev=50)
         if 2 * tried.cost < best:
             found, best = tried.x, 2 * tried.cost
     out = np.zeros(model.nv)

@@ -1,7 +1,7 @@
 """`solver="sweep"`: a primal-dual interior point method whose linear algebra is the sweep in time.
 
-Bounds become d - s = 0 with slacks s inside (lower, upper) and a logarithmic barrier mu ((3) and (4) of
-`alembert.optimal.evaluation`), equations get multipliers with a proximal term ((3) of `alembert.optimal.barrier`); a
+Bounds become d - s = 0 with slacks s inside (lower, upper) and a logarithmic barrier mu ((1) and (2) of
+`alembert.optimal.barrier_graphs`), equations get multipliers with a proximal term ((3) of `alembert.optimal.barrier`); a
 Newton step is the linear-quadratic problem of `alembert.optimal.time_sweep`.
 
 The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): multipliers start at their least-squares
@@ -26,6 +26,7 @@ from alembert.optimal.barrier import Filter, Merit, Reference
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Errors, Newton
 from alembert.optimal.outcome import Iteration, Outcome, Warm
+from alembert.optimal.restoration import Restoration
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -178,8 +179,7 @@ class InteriorPoint:
             mu = max(least, min(0.2 * mu, mu**1.5))
         if mu == newton.mu:
             return merit
-        change = newton.barrier(mu) - newton.barrier(newton.mu) if self.bounded else 0.0
-        newton.mu = mu
+        change = newton.lower_barrier(mu)
         self.filter.clear()
         if self._anderson is not None:
             self._anderson.clear()
@@ -289,13 +289,14 @@ class InteriorPoint:
         if self._anderson is not None:
             self._anderson.clear()
         low = max(mu, min(tuning.BARRIER, 0.1 * first))
-        newton.begin_restoration(low)
+        restoration = Restoration(newton)
+        restoration.begin(low)
         here, alpha, damping, short = newton.try_(0.0), 0.0, 1e-2, 0
         for _ in range(tuning.LONGEST_RESTORATION):
             if len(self.history) >= self.iterations:
                 break
             self._note(here, alpha)
-            step = self._restoring_step(here, damping)
+            step = restoration.advance(here, damping)
             if step is None:
                 if damping >= 1.0:
                     break
@@ -312,32 +313,13 @@ class InteriorPoint:
             if here.infeasibility <= tuning.RESTORED * first or here.worst <= self.tolerance:
                 barrier, found = newton.mu, newton.with_cost(mu)
                 if self.filter.allows(found):
-                    newton.end_restoration()
+                    restoration.end()
                     self._floor = 0.0
                     return found, alpha
-                newton.begin_restoration(barrier, anew=False)
+                restoration.begin(barrier, anew=False)
         self._missed = min(self._missed, here.worst)
         newton.with_cost(mu)
         return self._go_back()
-
-    def _restoring_step(self, here: Merit, damping: float) -> tuple[Merit, float] | None:
-        """A step that makes (2) of `newton` smaller."""
-        newton = self.newton
-        if not newton.restoring_step(damping):
-            return None
-        alpha, dual, slope = newton.restoring_lengths(0.99)
-        objective, off = newton.restoring_merit(here, at_trial=False)
-        weight = max(10.0, 2 * slope / off) if off > 0 else 10.0
-        while alpha > tuning.SHORTEST_RESTORING:
-            trial = newton.try_(alpha)
-            if trial.is_finite:
-                new, left = newton.restoring_merit(trial, at_trial=True)
-                gained = objective - new + weight * (off - left)
-                if gained >= 1e-4 * alpha * (weight * off - slope) and gained > 0:
-                    newton.accept_restoring(alpha, dual)
-                    return trial, alpha
-            alpha /= 2
-        return None
 
     def _go_back(self) -> tuple[Merit, float] | None:
         """When a restoration fails: from the most feasible iterate so far, go on with shorter steps.

@@ -15,8 +15,7 @@ import time
 
 import casadi as ca
 import numpy as np
-import scipy.optimize as so
-import scipy.sparse as sp
+import scipy
 
 from alembert.errors import UnsupportedError
 from alembert.optimal.forms import staged
@@ -48,18 +47,18 @@ def solve_linear(attempt: Attempt) -> Outcome:
     built = time.perf_counter()
     zero = np.zeros(program.size)
     _, g0, slope, entries = (np.array(part) for part in program.first(zero))
-    A = sp.csc_matrix(
+    A = scipy.sparse.csc_matrix(
         (entries, program.jacobian.row(), program.jacobian.colind()), shape=(len(g0), program.size)
     ).tocsr()
     equal = program.lower == program.upper
     above, below = np.isfinite(program.upper) & ~equal, np.isfinite(program.lower) & ~equal
-    limits = sp.vstack([A[above], -A[below]])
+    limits = scipy.sparse.vstack([A[above], -A[below]])
     rooms = np.concatenate([(program.upper - g0)[above], (g0 - program.lower)[below]])
     own: dict[str, float] = {"maxiter": max(1, attempt.iterations)} if attempt.iterations < 500 else {}
     deadline = attempt.report if isinstance(attempt.report, Deadline) else None
     if deadline is not None:
         own["time_limit"] = deadline.left
-    found = so.linprog(
+    found = scipy.optimize.linprog(
         slope,
         *(limits if limits.shape[0] else None, rooms if len(rooms) else None),
         *(A[equal], (program.upper - g0)[equal], (None, None)),

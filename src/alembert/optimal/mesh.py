@@ -5,17 +5,24 @@ that are halved until their own error does not count. With x the solution's node
 
     e_k = max_i |X_k+1,i - x_k+1,i| / way_i,    c = |sum_k L_k + l_N - J| / (|sum_k L_k| + |l_N|)             (1)
 
-where way_i is how far component i moves in all. Motions too stiff for these steps are followed by those of Rosenbrock and
+where way_i is how far component i moves in all. What these errors may change is told by the costates: to first order an
+optimum without them costs
+
+    w = sum_k |lambda_k+1' (X_k+1 - x_k+1)|                                                                  (2)
+
+more or less at the most, and from about a tenth of the cost on meshes have been seen to have optima of their own, at half of
+the cost of the true one. Motions too stiff for these steps are followed by those of Rosenbrock and
 Wanner, with J the Jacobian of the slope f where a step begins, g = 1 + 1 / sqrt(2), W = 1 - g h J and what f changes by
 itself in the step, e = f(x, t + h) - f(x, t),
 
-    W k_1 = f(x, t) + g e,   W k_2 = f(x + h k_1, t + h) - 2 k_1 - g e,   x+ = x + h (3 k_1 + k_2) / 2,             (2)
+    W k_1 = f(x, t) + g e,   W k_2 = f(x + h k_1, t + h) - 2 k_1 - g e,   x+ = x + h (3 k_1 + k_2) / 2,             (3)
 
 of order 2 and stable for any h (Verwer, Spee, Blom and Hundsdorfer, SIAM J. Sci. Comput. 20, 1999). Modes of J that are
-faster than these steps and do not die out, which (2) would damp, are not judged.
+faster than these steps and do not die out, which (3) would damp, are not judged.
 
-A solution whose e_k add up to much of the motion, or whose cost is not that of its own controls, is none of the problem but
-of its mesh: coarse meshes have optima of their own, which use the points between which nobody looks.
+A solution whose e_k add up to much of the motion, or are worth much of the cost, or whose cost is not that of its own
+controls, is none of the problem but of its mesh: coarse meshes have optima of their own, which use the points between which
+nobody looks.
 """
 
 from __future__ import annotations
@@ -28,6 +35,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal.diagnosis import Violation
+from alembert.optimal.plant import Momenta
 from alembert.optimal.transcription import classical_step
 from alembert.simulate.schemes import CLASSICAL
 
@@ -38,11 +46,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 LARGEST_PARTS = 128
-"""fine steps of an interval; what is stiffer than these can follow is judged by (2)"""
+"""fine steps of an interval; what is stiffer than these can follow is judged by (3)"""
 LARGEST_IMPLICIT = 1024
-"""steps (2) of an interval; what these do not settle is not judged"""
+"""steps (3) of an interval; what these do not settle is not judged"""
 WEIGHT = 1 + np.sqrt(0.5)
-"""g of (2)"""
+"""g of (3)"""
 DYING = 0.1
 """damping ratio of a mode from which on one that is faster than a step may be taken as died out within a few"""
 SETTLED = 0.1
@@ -54,8 +62,11 @@ STILL = 1e-3
 COARSE = 0.5
 """the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion. Of the examples on their own
 steps, half and a quarter of them, only the pitcher on 17 and 8 is beyond (0.60 and 1.3, with costs within 3 % of that on
-35). What is below is no proof: the acrobots on 50 steps have 0.24 to 0.29, and 0.47 to 0.80 of the costs that they have on
-200 (run of 2026-11-18); hence ROUGH"""
+35). What is below is no proof: hence ROUGH and WORTH"""
+WORTH = 0.1
+"""(2) as a share of the cost, beyond which it does. Acrobots on 50 steps have 0.12 to 0.63, and 0.47 to 0.80 of the costs
+that they have on 400; on 100 steps 0.08 to 0.20, and 0.90 to 0.995 of them; on 200 at most 0.05, and 0.996 to 1.002. All
+other examples on their own steps, half and a quarter of them have at most 0.07, but the pitcher on 8 (run of 2026-11-18)"""
 ROUGH = 0.1
 """the sum of (1) beyond which the message tells it"""
 COARSE_COST = 0.02
@@ -83,15 +94,19 @@ class MeshErrors:
     cost: float
     cost_of_controls: float
     """the cost of the controls between the nodes of the solution, integrated finely"""
+    worth: float
+    """(2) as a share of the cost; NaN for spline shooting, whose motion is integrated as one"""
     outside: tuple[Violation, ...]
     room: tuple[float, ...]
     """of each of `outside`: what it may be off before it counts"""
     parts: int
+    several: bool
+    """whether the transcription has more than one control in each interval"""
 
     @property
     def is_coarse(self) -> bool:
         """Whether the solution means little: then it is none of the problem."""
-        return self.total > COARSE or self.cost > COARSE_COST
+        return self.total > COARSE or self.cost > COARSE_COST or self.worth > WORTH
 
     @property
     def is_known(self) -> bool:
@@ -122,15 +137,15 @@ class MeshErrors:
                 "take more steps, or `nodes` where it is fast, and see whether the cost stays"
             )
         if self.is_coarse:
-            which = (
-                f"the cost of these controls is {self.cost_of_controls:.6g}"
-                if self.cost > COARSE_COST
-                else f"{self.component} is off by {self.total:.0%} of its way, over all intervals"
-            )
-            found.append(
-                f"an optimum of this mesh rather than of the problem: {which}; take more steps, `accuracy=...`, or a "
-                "transcription with one control in each interval (rk4, midpoint)"
-            )
+            which = f"{self.component} is off by {self.total:.0%} of its way, over all intervals"
+            if self.cost > COARSE_COST:
+                which = f"the cost of these controls is {self.cost_of_controls:.6g}"
+            elif not self.total > COARSE:
+                which = f"the errors of its intervals are worth {self.worth:.0%} of the cost"
+            how = "more steps or `accuracy=...`"
+            if self.several:
+                how = "more steps, `accuracy=...`, or a transcription with one control in each interval (rk4, midpoint)"
+            found.append(f"an optimum of this mesh rather than of the problem: {which}; take {how}")
         elif self.total > ROUGH:
             found.append(
                 f"a rough mesh: {self.component} is off by {self.total:.0%} of its way, over all intervals; see whether the "
@@ -155,7 +170,9 @@ def judged(solution: Solution) -> MeshErrors:
 
 
 def _unknown(solution: Solution, parts: int) -> MeshErrors:
-    return MeshErrors(np.full(solution.steps, np.nan), np.nan, "", np.nan, np.nan, (), (), parts)
+    return MeshErrors(
+        np.full(solution.steps, np.nan), np.nan, "", np.nan, np.nan, np.nan, (), (), parts, False
+    )
 
 
 def _judged(fine: _Fine) -> MeshErrors:
@@ -192,10 +209,32 @@ def _judged(fine: _Fine) -> MeshErrors:
         solution.problem.plant.tangent_names[i],
         abs(cost - solution.cost) / size,
         cost,
+        float(np.abs(_worth(solution, ends)).sum()) / size,
         tuple(v for v, _ in outside),
         tuple(room for _, room in outside),
         parts,
+        _has_several(solution),
     )
+
+
+def _has_several(solution: Solution) -> bool:
+    """Whether intervals have more than one control each."""
+    scheme = solution.stages.scheme if solution.transcription != "splines" else None
+    return scheme is not None and scheme.points + scheme.node_controls > 1
+
+
+def _worth(solution: Solution, ends: Array) -> Array:
+    """(N,): lambda' (X - x) of (2), by where the fine steps end."""
+    if solution.transcription == "splines":
+        return np.full(solution.steps, np.nan)
+    plant, nodes = solution.stages.plant, solution.x[1:]
+    if isinstance(plant, Momenta):
+        nq, known = solution.q.shape[1], solution.problem.parameter_values
+        M = plant.tree.mass_matrix(ends[:, :nq], parameters=known)
+        ends = np.concatenate([ends[:, :nq], np.einsum("kij,kj->ki", M, ends[:, nq:])], axis=1)
+        nodes = np.concatenate([solution.q, solution.momenta], axis=1)[1:]
+    off = plant.chart.difference(nodes, ends)
+    return np.einsum("ki,ki->k", solution.costates, off)
 
 
 def least_cost(solution: Solution) -> float:
@@ -299,7 +338,7 @@ class _Fine:
 
 
 class _Implicit(_Fine):
-    """Steps (2); costs by the trapezoidal rule."""
+    """Steps (3); costs by the trapezoidal rule."""
 
     largest = LARGEST_IMPLICIT
 
@@ -389,7 +428,7 @@ def _slope(problem: Problem) -> ca.Function:
 
 
 def implicit_functions(problem: Problem) -> tuple[ca.Function, ca.Function, ca.Function]:
-    """Slope and rate of the cost (d, t, u, x, p, T); J of (2) by (t, u, x, p, T); the point that is x, moved by d."""
+    """Slope and rate of the cost (d, t, u, x, p, T); J of (3) by (t, u, x, p, T); the point that is x, moved by d."""
     slope, chart = _slope(problem), problem.plant.chart
     d, t, u, x, p, T = slope.sx_in()
     J = ca.substitute(ca.jacobian(slope(d, t, u, x, p, T)[0], d), d, ca.SX.zeros(d.numel()))

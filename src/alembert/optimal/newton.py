@@ -6,11 +6,6 @@ the sweep in time bound to them. From an iterate there are
 - the Newton step, with the least shift of the Hessian for which the sweep finds a minimum (`step`);
 - second-order corrections of it, for the residuals that a trial left (`correct`): with c the residuals at the
   iterate and c(alpha) those of the trial, the right-hand side is alpha c + c(alpha)               (1)
-- steps of a restoration, which looks for the feasible point that is nearest in the sense of
-
-      min RESTORING / 2 |c_end|^2 + barrier,  with everything else as equations                     (2)
-
-  so that what bounds forbid is left to later steps, instead of stopping this one (`restoring_step`);
 - the multipliers that make the slope of the Lagrangian least in the sense of least squares (`estimate_multipliers`).
 """
 
@@ -231,6 +226,8 @@ class Newton:
             (it.path, self._new[9], stages.lower / units.d, stages.upper / units.d),
             (it.last, self._new[10], stages.end_lower / units.bounded, stages.end_upper / units.bounded),
         ):
+            if not values.size:
+                continue
             inside = Bounds.within(values, lower, upper, self.mu)
             own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
 
@@ -443,9 +440,10 @@ class Newton:
         rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
         return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
 
-    def barrier(self, mu: float) -> float:
-        """Of the iterate."""
-        return self.it.path.barrier(mu) + self.it.last.barrier(mu)
+    def lower_barrier(self, mu: float) -> float:
+        """To `mu`; the change of the objective."""
+        before, self.mu = self.mu, mu
+        return self.it.path.barrier_change(before, mu) + self.it.last.barrier_change(before, mu)
 
     @property
     def residuals(self) -> Residuals:
@@ -498,10 +496,10 @@ class Newton:
         self._rho, self.shift = self.options["rho"], self.options["shift"]
         self._remembered = self.shift or self._remembered
         self.sweep.reach.give_way()
-        if found and self._steep:
-            self.sweep.refine(**self.options)
         if found and self._held:
             self._meet_equations()
+        elif found and self._steep:
+            self.sweep.refine(**self.options)
         self.seconds["sweep"] += time.perf_counter() - began
         return found
 
@@ -628,61 +626,10 @@ class Newton:
         new = self._new
         return new[7], new[8], new[9] - new[3], self._new_start, self._new_end, new[10] - new[6]
 
-    def begin_restoration(self, mu: float, *, anew: bool = True) -> None:
-        """From here on there is no cost, and `restoring_step` goes towards feasibility, with the barrier `mu`.
-
-        If `anew`, slacks begin at what they bound, pushed off their bounds: those that are at one would stop each step."""
-        self._scale[0], self.mu, self._curved = 0.0, mu, False
-        self._duals[...] = 0.0
-        if anew and (self.it.path.slack.size or self.it.last.slack.size):
-            self._enter()
-        self.it.path.settle(mu)
-        self.it.last.settle(mu)
-
-    def end_restoration(self) -> None:
-        mu = self.mu
-        self.it.path.settle(mu)
-        self.it.last.settle(mu)
-        self.estimate_multipliers()
-
-    def restoring_step(self, damping: float) -> bool:
-        """The step to the least squares of (2), linearised: conditions at the end need not be reached."""
-        lin, n = self.linear, self.linear.A.shape[1]
-        self.linearise()
-        self._d_used[...] = self._d
-        self._end_slope(self._rows)
-        lin.Q += damping * np.eye(n)
-        lin.R += damping * np.eye(lin.R.shape[1])
-        C, c = self.last.C, self.last.c
-        self._end_residual, self._end_force = c.copy(), tuning.RESTORING * c @ C
-        lin.Q[-1] += tuning.RESTORING * C.T @ C
-        lin.q[-1] += self._end_force
-        C[...], c[...] = 0.0, 0.0
-        self.options = {"shift": 0.0, "rho": 0.0, "damping": 0.0}
-        return self._solve()
-
-    def restoring_lengths(self, fraction: float) -> tuple[float, float, float]:
-        """As `lengths`, with the slope of (2)."""
-        alpha, dual, slope = self.lengths(fraction)
-        return alpha, dual, slope + float(self._end_force @ self.sweep.x[-1])
-
-    def accept_restoring(self, alpha: float, dual: float) -> None:
-        self.accept(alpha, dual)
-        self._duals[...] = 0.0
-        for bounds in (self.it.path, self.it.last):
-            bounds.high[bounds.held > 0] = 0.0
-
     def with_cost(self, mu: float) -> Merit:
         """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""
         self._scale[0], self.mu, self._curved = self.scale, mu, False
         return self.try_(0.0)
-
-    def restoring_merit(self, merit: Merit, at_trial: bool) -> tuple[float, float]:
-        """The objective of (2), and the sum of the residuals that are no part of it."""
-        c = self._new_end if at_trial else self._end_residual
-        return merit.objective + tuning.RESTORING / 2 * float(c @ c), merit.infeasibility - float(
-            np.abs(c).sum()
-        )
 
     def estimate_multipliers(self) -> None:
         """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""

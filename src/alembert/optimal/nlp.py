@@ -23,6 +23,8 @@ from alembert.optimal.scaling import Units
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
+INFEASIBLE = "Infeasible_Problem_Detected"
+"""as IPOPT calls it"""
 WARM = dict.fromkeys(("mu_init", "bound_push", "bound_frac"), 1e-8)
 WARM_IPOPT: dict[str, Any] = {
     **{"bound_mult_init_method": "mu-based"},
@@ -89,6 +91,14 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
         status, message = "iterations", f"stopped after {iterations} iterations"
     elif off <= tuning.HOPELESS * tolerance:
         status, message = near_solution(off, tolerance)
+    elif stats.get("return_status") == INFEASIBLE:
+        status, message = (
+            "infeasible",
+            (
+                f"{solver}: no motion near here keeps all constraints ({INFEASIBLE}); diagnosis() names them. A longer "
+                "duration, wider limits or another `guess` may help"
+            ),
+        )
     else:
         status, message = "failed", _reason(solver, ended or stats.get("return_status", ""), off)
     return Outcome(

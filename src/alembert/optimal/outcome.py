@@ -2,6 +2,8 @@
 
 A solution that is the guess brings its costates and the multipliers of its bounds and conditions (`warm`). On other nodes
 costates are interpolated, and multipliers along the path, which are integrals over a stage, keep their densities.
+
+Of an outcome is remarked what a solver does not see: controls that zigzag, and steps that turn a joint by half a turn.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
+from alembert.optimal.dmoc import Dmoc
 
 if TYPE_CHECKING:
     from alembert.optimal.scaling import Units
@@ -317,3 +320,77 @@ class Attempt:
     """multipliers to begin with"""
     is_solution: bool = False
     """whether x, u and z already are a solution"""
+
+
+SIZE, RUN = 0.1, 6
+"""second differences, in terms of the range of a control, and how many of them in a row alternate in a zigzag; where a
+control jumps once, two do"""
+
+
+def zigzags(stages: Stages, it: Iterate) -> list[str]:
+    """Controls that alternate from point to point.
+
+    Where the cost and the motion see only weighted sums of the controls of neighbouring points, as on singular arcs,
+    transcriptions with controls at the nodes leave their differences open: the sums are right, and the controls alternate.
+    """
+    if not (stages.scheme.node_controls and it.u.size) or not np.isfinite(it.u).all():
+        return []
+    names = stages.problem.plant.controls
+    begin = stages.plant.chart.point
+    first = it.x[:1, begin : begin + len(names)]
+    values = np.concatenate([first, it.u.reshape(-1, len(names))])
+    found = []
+    for name, column in zip(names, values.T, strict=True):
+        bends = np.diff(column, 2)
+        bends = np.where(np.abs(bends) > SIZE * max(float(np.ptp(column)), 1e-6), np.sign(bends), 0.0)
+        run = longest = 0
+        for product in bends[1:] * bends[:-1]:
+            run = run + 1 if product < 0 else 0
+            longest = max(longest, run)
+        if longest >= RUN:
+            found.append(name)
+    return found
+
+
+def zigzag_remark(stages: Stages, it: Iterate) -> str:
+    """What to say of them; empty where there are none."""
+    names = zigzags(stages, it)
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)} zigzag{'s' if len(names) == 1 else ''} from node to node, which {stages.scheme.name!r} "
+        "leaves open where the cost hardly depends on it: add a small cost on it, or choose 'rk4' or 'midpoint'"
+    )
+
+
+NEARLY = 0.98
+"""of pi, from where a solver that does not come to a solution is said to have been stopped by it"""
+
+
+def largest_turn(stages: Stages, it: Iterate) -> tuple[float, str]:
+    """The largest turn within a step of DMOC [rad] and its joint; 0 where no joint turns so.
+
+    Displacements of rotations are vectors shorter than pi: longer ones are those of the other way round, and motions made of
+    them keep the equations of the transcription without being near any motion of the model.
+    """
+    model = stages.chart.model
+    found = (0.0, "")
+    if model is None or not isinstance(stages.scheme, Dmoc) or not np.isfinite(it.z).all():
+        return found
+    for owner in model.space:
+        if owner.type.nq > owner.type.nv:  # turns come first
+            turn = np.linalg.norm(it.z[:, owner.v.start : owner.v.start + 3], axis=1).max()
+            found = max(found, (float(turn), owner.name))
+    return found
+
+
+def turn_remark(stages: Stages, it: Iterate) -> str:
+    """What to say of it; empty where all turns are short."""
+    turn, name = largest_turn(stages, it)
+    if turn < NEARLY * np.pi:
+        return ""
+    return f"{name} turns by {turn:.3g} rad within a step, where half a turn is the most that has a meaning: take more steps"
+
+
+def turns_too_far(stages: Stages, it: Iterate) -> bool:
+    return largest_turn(stages, it)[0] > np.pi

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+OF_A_PHASE = ("time", "x", "q", "v", "controls", "state", "control", "steps", "costates")
+"""what phases have, each its own"""
+
+
 class PhaseMotion:
     """One phase: `time` (N + 1,) from the start of the first one, states `x` (N + 1, ...), `controls` (N, ...).
 
@@ -103,6 +107,18 @@ class PhasesSolution:
             self._motions[name] = motion
             begin += motion.duration
         self.duration = begin
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_A_PHASE:
+            names = ", ".join(repr(phase) for phase in self.phases.phases)
+            example = next(iter(self.phases.phases))
+            where = (
+                f"solution[{example!r}]"
+                if hasattr(self[example], name)
+                else f"solution[{example!r}].solution"
+            )
+            raise AttributeError(f"{name} is that of a phase: {where}.{name}; phases are {names}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _of_phase(self, k: int) -> Solution:
         """Its part of the iterate, as a solution of its own."""

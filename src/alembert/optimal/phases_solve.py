@@ -15,11 +15,20 @@ from alembert.optimal import guess as guesses
 from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.orders import higher, with_orders
 from alembert.optimal.outcome import Attempt, Deadline, Iterate, Outcome, Warm, interrupts_kept, reporter
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import LARGEST, ROUNDS, MeshRound, asked, jumps, next_mesh, next_order
+from alembert.optimal.refinement import (
+    LARGEST,
+    ROUNDS,
+    MeshRound,
+    asked,
+    higher,
+    jumps,
+    next_mesh,
+    next_order,
+    with_orders,
+)
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,

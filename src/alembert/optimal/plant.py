@@ -11,7 +11,9 @@ and differences. A `Row` is a condition on such a point, or a bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, solve
-from alembert.simulate.elements import Elements
+from alembert.simulate.elements import Elements, Places
+from alembert.simulate.sensors import Instrument, Measured
 
 if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
@@ -61,6 +64,14 @@ class Row:
         return f"{self.lower:g}" if self.is_equation else f"{self.lower:g} .. {self.upper:g}"
 
 
+@contextmanager
+def numpy_functions() -> Iterator[None]:
+    """Within it, np.sin(s.x) and the like give expressions without a warning of CasADi's, which tells of another version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*casadi: a numpy function", FutureWarning)
+        yield
+
+
 def unusual(found: ca.SX) -> str:
     """What no solver can do with an expression, in words; empty where all is well."""
     f = ca.Function("f", ca.symvar(found), [found])
@@ -91,7 +102,9 @@ class Chart:
         self.model, self.rest, self.unused = model, rest, unused
         self.nq, self.nv = (model.nq, model.nv) if model is not None else (0, 0)
         self.point, self.tangent = self.nq + rest + unused, self.nv + rest
-        self._space = model.space if model is not None else None
+        curved = model is not None and not model.space.is_vector_space
+        self._curved = model if curved else None
+        """the model, where points do not simply add up"""
 
     def extended(self, more: int) -> Chart:
         return Chart(self.model, self.rest + more)
@@ -99,38 +112,38 @@ class Chart:
     def retract(self, x: ca.SX, d: ca.SX) -> ca.SX:
         if self.unused:
             d = ca.vertcat(d, ca.SX.zeros(self.unused))
-        if self._space is None:
+        if self._curved is None:
             return x + d
-        q = self._space.integrate(x[: self.nq], d[: self.nv])
+        q = self._curved.space.integrate(x[: self.nq], d[: self.nv])
         return ca.vertcat(q, x[self.nq :] + d[self.nv :])
 
     def local(self, x: ca.SX, y: ca.SX) -> ca.SX:
         if self.unused:
             x, y = x[: self.nq + self.rest], y[: self.nq + self.rest]
-        if self._space is None:
+        if self._curved is None:
             return y - x
-        e = self._space.difference(x[: self.nq], y[: self.nq])
+        e = self._curved.space.difference(x[: self.nq], y[: self.nq])
         return ca.vertcat(e, y[self.nq :] - x[self.nq :])
 
     def chart_rate(self, d: ca.SX, w: ca.SX) -> ca.SX:
-        if self._space is None:
+        if self._curved is None:
             return w
-        return ca.vertcat(self._space.chart_rate(d[: self.nv], w[: self.nv]), w[self.nv :])
+        return ca.vertcat(self._curved.space.chart_rate(d[: self.nv], w[: self.nv]), w[self.nv :])
 
     def move(self, x: Array, d: Array) -> Array:
         """`retract` on arrays (..., point) and (..., tangent)."""
-        plain = x[..., self.nq : self.nq + self.rest] + d[..., self.nv :]
-        parts = [plain, x[..., self.nq + self.rest :]]
-        if self.model is not None:
-            parts.insert(0, self.model.integrate(x[..., : self.nq], d[..., : self.nv]))
-        return np.concatenate(parts, axis=-1)
+        if self._curved is None:
+            return np.concatenate([x[..., : self.tangent] + d, x[..., self.tangent :]], axis=-1)
+        q = self._curved.integrate(x[..., : self.nq], d[..., : self.nv])
+        used = slice(self.nq, self.nq + self.rest)
+        return np.concatenate([q, x[..., used] + d[..., self.nv :], x[..., used.stop :]], axis=-1)
 
     def difference(self, x: Array, y: Array) -> Array:
         """`local` on arrays."""
+        if self._curved is None:
+            return y[..., : self.tangent] - x[..., : self.tangent]
         plain = slice(self.nq, self.nq + self.rest)
-        if self.model is None:
-            return y[..., plain] - x[..., plain]
-        e = self.model.difference(x[..., : self.nq], y[..., : self.nq])
+        e = self._curved.difference(x[..., : self.nq], y[..., : self.nq])
         return np.concatenate([e, y[..., plain] - x[..., plain]], axis=-1)
 
 
@@ -138,7 +151,8 @@ class Moment:
     """A state and its controls as CasADi expressions, for costs and constraints.
 
     For a model: `t`, `q`, `v`, `tau` (all degrees of freedom), `q["elbow"]`-like access by `position("elbow")`,
-    `speed("elbow")` and `effort("elbow")`, and `model.symbolic` for anything else. For a system of the user's:
+    `speed("elbow")` and `effort("elbow")`, `frame("tip")`, `velocity("tip")`, what a sensor reads by `reading("imu")`, and
+    `model.symbolic` for anything else. For a system of the user's:
     `t`, and every state and control as an attribute under its name. `parameters` are those of the model or
     system, `duration` the whole time.
     """
@@ -176,6 +190,28 @@ class Moment:
             self.q, self.v, name, reference="local_world_aligned", parameters=self._parameters
         )
         return found[3:]
+
+    def reading(self, sensor: Any) -> ca.SX:
+        """What a sensor reads without its errors: one of the model by name, or any that `al.simulate` takes.
+
+        For costs and conditions on what instruments see: a target in the view, an angle below that of a tracker.
+        """
+        model = self.__dict__.get("_model")
+        if model is None:
+            raise ArgumentError("reading: sensors are those of a model, and this is the moment of a System")
+        given = sensor if isinstance(sensor, Measured) else None
+        kind = sensor if given is None else given.sensor
+        known = {x.name: x for x in model.sensors}
+        if isinstance(kind, str) and kind not in known:
+            raise ArgumentError(unknown("reading: no sensor", kind, known))
+        at = Instrument.of(model, Measured(kind, period=1.0), ())
+        if not at.is_symbolic:
+            raise UnsupportedError(
+                f"reading: sensor {at.given.name!r} depends on accelerations or on what happens in a run: it is no function "
+                "of the state; state a condition on position, speed, frame or velocity instead"
+            )
+        p = self.parameters[: len(model.parameters)]
+        return at.expression(Places(model, self.t, self.q, self.v, p), ca.SX.zeros(at.width), ca.SX(1))
 
 
 def names_of(what: str, given: Any) -> tuple[str, ...]:
@@ -276,7 +312,8 @@ class System:
         return Moment(t=t, states=x, controls=u, parameters=p, **named, **more)
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        given = self._rate(self.moment(t, x, u, p))
+        with numpy_functions():
+            given = self._rate(self.moment(t, x, u, p))
         if isinstance(given, Mapping):
             given = [given[name] for name in self.states]
         try:

@@ -37,7 +37,10 @@ PREDICTION = 4
 
 @dataclass(frozen=True)
 class PredictiveSample:
-    """What happened at one sample: `seconds` are those of the solve, `used` the controls that were given."""
+    """What happened at one sample: `seconds` are those of the solve, `used` the controls that were given.
+
+    `by` is "compiled" or "prepared": which solver found them, or was asked last.
+    """
 
     t: float
     status: str
@@ -45,6 +48,7 @@ class PredictiveSample:
     cost: float
     seconds: float
     used: Array
+    by: str = "prepared"
 
 
 class _CompiledPlan:
@@ -83,7 +87,8 @@ class PredictiveController:
     `samples` has what happened.
 
     With `compiled`, samples after the first one are solved by `prepared.compile(...)`, several times faster; where that
-    finds nothing, `prepared.solve` is asked. `time_limit` is for the latter alone.
+    finds nothing, as may be after a jump of the state that changes which bounds hold, `prepared.solve` is asked, and
+    `fallbacks` counts it. `time_limit` is for the latter alone.
     """
 
     def __init__(
@@ -153,6 +158,11 @@ class PredictiveController:
         return self._plan.solution if isinstance(self._plan, _CompiledPlan) else self._plan
 
     @property
+    def fallbacks(self) -> int:
+        """How many samples the compiled solver did not solve, of those that it was asked for: all but the first."""
+        return sum(sample.by != "compiled" for sample in self.samples[1:]) if self._is_compiled else 0
+
+    @property
     def sampled(self) -> Sampled:
         """For `al.simulate(model, ..., controller=...)`; it begins anew with each run that starts at its first sample."""
         if self._reads:
@@ -193,8 +203,9 @@ class PredictiveController:
         decided = sum(begin <= t for begin, _ in self._used)  # of these the last one still acts
         self._used = [*self._used[max(decided - 1, 0) :], (at, controls)]
         seconds = time.perf_counter() - began
+        by = "compiled" if isinstance(found, _CompiledPlan) else "prepared"
         self.samples.append(
-            PredictiveSample(t, found.status, found.iterations, found.cost, seconds, controls)
+            PredictiveSample(t, found.status, found.iterations, found.cost, seconds, controls, by)
         )
         return self._efforts(controls)
 

@@ -378,6 +378,7 @@ def _duration(given: Any) -> Bounds:
         low = high = np.nan
     if not (0 < low <= high < np.inf):
         raise ArgumentError(
-            f"Problem: duration is {given!r}, expected seconds, or a pair (shortest, longest)"
+            f"Problem: duration is {given!r}, expected seconds, or a pair (shortest, longest) with 0 < shortest <= longest; "
+            "where it is free, bounds like (0.01, 100) that are not reached do not matter"
         )
     return low, high

@@ -230,11 +230,12 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
     x = _states(stages, at.x, is_plain)
     widths = _widths(stages)
     moved, driven = (stages.count * _without_noise(slope) for slope in (np.abs(A - np.eye(n)), B))
-    u = _controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x))
+    u: Array | None = None
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
         if not len(open_):
             break
+        u = _controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x)) if u is None else u
         by = np.where(x > 0, moved * np.where(x > 0, x, 0.0), 0.0).max(axis=1, initial=0.0)
         if not (
             by[open_] > 0
@@ -285,13 +286,16 @@ def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
     if isinstance(plant, Mechanics):
         nv = plant.model.nv
         angles = np.array([unit.startswith("rad") for unit in plant.model.space.speed_units])
-        q, known = points[:, : plant.model.nq], problem.parameter_values
-        M = np.abs(plant.tree.mass_matrix(q, parameters=known)).max(axis=0)
+        momenta = isinstance(plant, Momenta) and in_momenta
+        M = np.eye(nv)
+        if momenta or not angles.all():  # else nothing asks for it
+            q, known = points[:, : plant.model.nq], problem.parameter_values
+            M = np.abs(plant.tree.mass_matrix(q, parameters=known)).max(axis=0)
         inertia, mass = (np.diag(M)[which].max(initial=0.0) for which in (angles, ~angles))
         radius = np.sqrt(inertia / mass) if mass > 0 else 0.0
         found[:nv] = np.where(angles, 1.0, np.maximum(found[:nv], radius))
         speeds = PACE * found[:nv] / T
-        if isinstance(plant, Momenta) and in_momenta:
+        if momenta:
             speeds = (M * speeds).max(axis=1)
         found[nv : 2 * nv] = speeds
     rest = base + stages.memory
@@ -317,6 +321,8 @@ def _widths(stages: Stages) -> Array:
 def _needed(at: _Measured, x: Array) -> Array:
     """Efforts that the guess takes, by the degree of freedom that each of them drives most: gravity is held by them."""
     stages, B, gaps = at.stages, at.B, at.b
+    if not isinstance(stages.plant, Mechanics):
+        return np.zeros(len(stages.plant.controls))
     own, m = stages.plant.chart.tangent, len(stages.plant.controls)
     by = np.abs(B[:, :own].reshape(len(B), own, stages.scheme.points, m)).sum(axis=2)
     best = np.argmax(by.max(axis=0) / np.where(x[:own] > 0, x[:own], np.inf)[:, None], axis=0)
@@ -336,8 +342,7 @@ def _controls(
     effect = driven[:own].reshape(own, points, m).sum(axis=1)[known]
     with np.errstate(divide="ignore"):
         found = (x[:own][known, None] / effect).min(axis=0, initial=np.inf)
-    if isinstance(stages.plant, Mechanics):
-        found = np.maximum(PACE * found, needed)
+    found = np.maximum(PACE * found if isinstance(stages.plant, Mechanics) else found, needed)
     found = np.where(np.isfinite(found), found, 0.0)
     found = np.maximum(found, np.abs(guess).max(axis=0, initial=0.0).reshape(points, m).max(axis=0))
     alone = (D != 0).sum(axis=1) == 1

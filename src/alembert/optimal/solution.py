@@ -11,9 +11,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal.accuracy import Accuracy, simulate
-from alembert.optimal.arcs import Arc, arcs
-from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
+from alembert.optimal.analysis import Accuracy, Arc, arcs, simulate
+from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled, violated
 from alembert.optimal.mesh import MeshErrors, judged
 from alembert.optimal.outcome import Iteration, Outcome, interrupts_kept
 from alembert.optimal.plant import Momenta
@@ -300,7 +299,7 @@ class Solution:
 
     def sensitivities(self) -> dict[str, float]:
         """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
-        from alembert.optimal.neighbours import sensitivities
+        from alembert.optimal.analysis import sensitivities
 
         return sensitivities(self)
 
@@ -377,6 +376,8 @@ class Solution:
             lines += [str(arc) for arc in self.arcs if arc.kind == "singular"][:most]
         if not self.converged and not violations:
             lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
+        if not self.converged:
+            lines += edges(self.problem)
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -410,7 +411,7 @@ class Solution:
 
     def controller(self) -> Callable[[float, Array, Array], Array]:
         """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
-        from alembert.optimal.neighbours import controller
+        from alembert.optimal.analysis import controller
 
         return controller(self)
 

@@ -17,14 +17,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.costs import effort
-from alembert.optimal.diagnosis import (
-    linearise,
-    not_finite,
-    redundant,
-    turn_remark,
-    turns_too_far,
-    zigzag_remark,
-)
+from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.newton import Newton
@@ -38,7 +31,11 @@ from alembert.optimal.outcome import (
     reporter,
     same_nodes,
     shifted,
+    turn_remark,
+    turns_too_far,
     warm,
+    zigzag_remark,
+    zigzags,
 )
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import refined
@@ -53,6 +50,11 @@ LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
 NUDGES = ((0.3, 1.0), (1.0, 2.0))
 """sizes, in units of the controls, and half waves in the duration, of controls that are tried where a guess has no slope"""
+SIMPLE = "rk4"
+"""the transcription with one control in each interval that is tried where the default one, which has more, fails for that"""
+DEARER = 0.02
+"""share of what the controls of the default one cost by which its solution may cost more: controls that are constant in each
+interval do, and many steps may be needed to come near"""
 UNREACHED = "cannot be changed by the controls"
 MOST_TRANSCRIBED = 4
 """ways to cut a problem into stages that it keeps"""
@@ -77,18 +79,17 @@ def solve(
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
-    `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal",
-    "hermite-simpson" (the default for systems), "radau" (of order 5; "radau-3", "radau-7", "radau-9", "radau-11" are of
-    others); the implicit ones also in momenta ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates,
-    "splines" (with `control_points`) that of `solve_splines`. `solver`: "sweep", our own, "ipopt" or "fatrop" from
-    CasADi, or "highs" for linear problems. `guess`: a
-    solution (also of another number of steps; the sweep also begins with its multipliers), a simulation, arrays
-    `{"time", "q", "v", "controls"}` or a file
-    of `solution.save`; by default straight from start to end. `nodes`: where
-    intervals begin and end, as fractions of the duration. `hessian`: "exact" has the curvature of the
-    dynamics, "gauss-newton" has not; "auto" chooses by the size of the model. `progress` prints a line per
-    iteration (by default on a terminal), or is called with each. After `time_limit` seconds of iterations the best iterate
-    so far is returned, with the status "time".
+    `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal", "hermite-simpson" (the
+    default for systems, where its controls mean something between its points, else "rk4"), "radau" (of order 5;
+    "radau-3", "radau-7", "radau-9", "radau-11" are of others); the implicit ones also in momenta ("midpoint-momenta",
+    ...); "dmocc" is DMOC in redundant coordinates, "splines" (with `control_points`) that of `solve_splines`. `solver`:
+    "sweep", our own, "ipopt" or "fatrop" from CasADi, or "highs" for linear problems. `guess`: a solution (also of
+    another number of steps; the sweep also begins with its multipliers), a simulation, arrays `{"time", "q", "v",
+    "controls"}` or a file of `solution.save`; by default straight from start to end. `nodes`: where intervals begin and
+    end, as fractions of the duration. `hessian`: "exact" has the curvature of the dynamics, "gauss-newton" has not;
+    "auto" chooses by the size of the model. `progress` prints a line per iteration (by default on a terminal), or is
+    called with each. After `time_limit` seconds of iterations the best iterate so far is returned, with the status
+    "time".
 
     With `accuracy` the mesh is refined until the errors of its intervals, what its controls cost, and the change of the cost
     from mesh to mesh are below it, as shares: `steps` is then what it begins with, and `solution.meshes` how it went. Where
@@ -126,10 +127,10 @@ def solve(
             own = {} if control_points is None else {"control_points": control_points}
             own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations}
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
-            solution = solve_splines(problem, int(steps), **own, progress=report)
-            if isinstance(report, Deadline) and solution.status == "interrupted":
-                solution._status, solution._message = out_of_time(report)
-            return solution
+            splines = solve_splines(problem, int(steps), **own, progress=report)
+            if isinstance(report, Deadline) and splines.status == "interrupted":
+                splines._status, splines._message = out_of_time(report)
+            return splines
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
         if solver != "sweep" and hessian == "gauss-newton":
@@ -146,7 +147,32 @@ def solve(
                 problem, transcription, int(steps), own_nodes
             )
         options = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit)
-        return transcribed.solve(problem, transcribed.stages, guess, options)
+        solution = transcribed.solve(problem, transcribed.stages, guess, options)
+        if transcription is None and transcribed.name != SIMPLE and solver == "sweep":
+            return _by_one_control(problem, solution, guess, nodes, options)
+        return solution
+
+
+def _by_one_control(
+    problem: Problem, solution: Solution, guess: Any, nodes: Any, options: SolverOptions
+) -> Solution:
+    """By `SIMPLE`, where nobody chose a transcription and the controls of the default one mean nothing between points."""
+    stages = solution.stages
+    if stages.scheme.points + stages.scheme.node_controls == 1 or not solution.converged:
+        return solution
+    of_mesh = solution.accuracy.is_coarse
+    if not (of_mesh or zigzags(stages, solution._outcome.iterate)):
+        return solution
+    own = vars(options) | {"transcription": SIMPLE, "guess": guess, "nodes": nodes}
+    if options.time_limit is not None:
+        own["time_limit"] = max(options.time_limit - solution.seconds["total"], 1e-3)
+    again = problem.solve(solution.steps, **own)
+    known = solution.accuracy.cost_of_controls
+    if not again.success or again.cost > known + DEARER * abs(known):
+        return solution
+    why = "had an optimum of its mesh only" if of_mesh else "left the controls open between its points"
+    again.remark(f"by {SIMPLE!r}, with one control in each interval: {solution.transcription!r} {why}")
+    return again
 
 
 @dataclass(frozen=True)
@@ -381,6 +407,8 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
         finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
+    if outcome.status in ("iterations", "stalled") and (names := unlimited(stages.problem)):
+        outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
     if solved and turns_too_far(stages, it):
         outcome.status, outcome.message = "failed", "no motion of the model"
     remarks = (turn_remark(stages, it), zigzag_remark(stages, it) if solved else "")

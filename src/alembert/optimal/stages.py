@@ -27,6 +27,7 @@ import numpy as np
 
 from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions, returning
+from alembert.optimal.consistency import conserved
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import FREE, Chart, Mechanics, Moment, Momenta, Plant, Row
 from alembert.optimal.problem import Problem
@@ -259,7 +260,8 @@ def cut(
 
     ends = moment_of(problem, plant, T, own, ca.SX.zeros(m), p, T)
     starts = moment_of(problem, plant, ca.SX(0), own, ca.SX.zeros(m), p, T)
-    first, last = stated(problem.start), stated(problem.end)
+    follows = set() if at_run_time else conserved(problem)
+    first, last = stated(problem.start), [row for row in stated(problem.end) if row.component not in follows]
     given_at = ends_given.split(p[len(problem.parameters) :]) if ends_given is not None else {}
     final = {row.component for row in last if row.component}
     bounded = [row for row in problem.end if row.is_bound]

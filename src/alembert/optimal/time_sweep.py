@@ -31,20 +31,21 @@ Where a minimum does not exist, a `shift` times the identity is added to all Q a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.linalg as sl
+import scipy
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import SHARED, StageLoop, elimination_loop
-from alembert.sweeps.factor import Factor
+from alembert.sweeps.forward_dynamics import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
 Array = np.ndarray
@@ -138,6 +139,7 @@ class TimeSweep:
             self._compiled = inward_loop(n, m, columns, s.D.shape[1]).bind(N, [*given, *left])
         known = (s.A, s.B, s.b, self.gains, self.offsets, self.P, self.z, self.weights, self.x)
         self._outward = outward_loop(n, m, columns).bind(N, [*known, self.u, self.x, self.costates])
+        self._check: tuple[Callable[[], int], tuple[Array, ...]] | None = None
         self._open = self._close = self._finish = None
         if n <= LARGEST_END:
             opening, finishing = end_kernels(n, m, ends)
@@ -217,23 +219,19 @@ class TimeSweep:
 
     def residual(self, shift: float) -> tuple[Array, ...]:
         """What a step leaves of (1)-(3) and of the conditions for a minimum: q, r, b, c_0, c."""
-        s, x, u, costates = self.stages, self.x, self.u, self.costates
-        n = x.shape[1]
-        forces = (
-            np.matmul(s.push[:, None, :], s.D)[:, 0] if s.push.size else np.zeros((len(u), n + u.shape[1]))
-        )
-        q = np.matmul(s.Q, x[:, :, None])[:, :, 0] + s.q + shift * x - costates
-        q[:-1] += (
-            np.matmul(s.N, u[:, :, None])[:, :, 0]
-            + np.matmul(costates[1:, None, :], s.A)[:, 0]
-            + forces[:, :n]
-        )
-        q[0] += self.first.C.T @ self.start + costates[0]
-        q[-1] += self.last.C.T @ self.end
-        r = np.matmul(s.R, u[:, :, None])[:, :, 0] + s.r + shift * u + forces[:, n:]
-        r += np.matmul(x[:-1, None, :], s.N)[:, 0] + np.matmul(costates[1:, None, :], s.B)[:, 0]
-        b = np.matmul(s.A, x[:-1, :, None])[:, :, 0] + np.matmul(s.B, u[:, :, None])[:, :, 0] + s.b - x[1:]
-        return q, r, b, self.first.C @ x[0] + self.first.c, self.last.C @ x[-1] + self.last.c
+        s, x, first, last = self.stages, self.x, self.first, self.last
+        if self._check is None:
+            left = (np.zeros_like(s.q), np.zeros_like(s.r), np.zeros_like(s.b))
+            given = (s.A, s.B, s.b, s.Q, s.N, s.R, s.q, s.r, s.D, s.push, self._shift, x, self.u, x)
+            N, n, m = s.sizes
+            loop = residual_loop(n, m, s.D.shape[1])
+            self._check = loop.bind(N, [*given, self.costates, self.costates, *left]), left
+        self._shift[0] = shift
+        check, (q, r, b) = self._check
+        check()
+        q[-1] = s.Q[-1] @ x[-1] + s.q[-1] + shift * x[-1] - self.costates[-1] + last.C.T @ self.end
+        q[0] += first.C.T @ self.start + self.costates[0]
+        return q, r, b, first.C @ x[0] + first.c, last.C @ x[-1] + last.c
 
     def refine(self, *, shift: float, rho: float, damping: float) -> None:
         """Correct a step by what it leaves: bounds that nearly hold make weights of very different size."""
@@ -269,11 +267,11 @@ class TimeSweep:
             e = -B.T @ moved
             e[:, 0] -= s.r[i] + forces[i, n:]
             try:
-                factor = sl.cho_factor(D, lower=True, check_finite=False)
-            except sl.LinAlgError:
+                factor = scipy.linalg.cho_factor(D, lower=True, check_finite=False)
+            except scipy.linalg.LinAlgError:
                 raise Indefinite(i) from None
-            K[i] = sl.cho_solve(factor, U.T, check_finite=False)
-            k[i] = sl.cho_solve(factor, e, check_finite=False)
+            K[i] = scipy.linalg.cho_solve(factor, U.T, check_finite=False)
+            k[i] = scipy.linalg.cho_solve(factor, e, check_finite=False)
             P[i] = A.T @ PA - U @ K[i] + s.Q[i] + shift * np.eye(n)
             P[i] = (P[i] + P[i].T) / 2
             z[i] = A.T @ moved + K[i].T @ e
@@ -471,6 +469,25 @@ def outward_function(n: int, m: int, columns: int) -> ca.Function:
     after = s["A"] @ s["x"] + s["B"] @ u + s["b"]
     costate = s["P"] @ after + s["z"] @ s["weights"]
     return ca.Function("time_sweep_outward", list(s.values()), [u, after, costate])
+
+
+@lru_cache(maxsize=16)
+def residual_loop(n: int, m: int, bounds: int) -> StageLoop:
+    """What a step leaves in a stage of the slopes in x and u, and of (1)."""
+    shapes = {
+        **{"A": (n, n), "B": (n, m), "b": (n, 1), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n, 1)},
+        **{"r": (m, 1), "D": (bounds, n + m), "push": (bounds, 1), "shift": (1, 1)},
+        **{"x": (n, 1), "u": (m, 1), "after": (n, 1), "costate": (n, 1), "next": (n, 1)},
+    }
+    s = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
+    x, u, costate, force = s["x"], s["u"], s["next"], s["D"].T @ s["push"]
+    q = s["Q"] @ x + s["q"] + s["shift"] * x - s["costate"] + s["N"] @ u + s["A"].T @ costate + force[:n]
+    r = s["R"] @ u + s["r"] + s["shift"] * u + s["N"].T @ x + s["B"].T @ costate + force[n:]
+    b = s["A"] @ x + s["B"] @ u + s["b"] - s["after"]
+    found = [ca.densify(ca.SX(value)) for value in (q, r, b)]
+    function = ca.Function("time_sweep_residual", list(s.values()), found)
+    shifts = [SHARED if name == "shift" else int(name in ("after", "next")) for name in shapes]
+    return StageLoop(function, [*shifts, 0, 0, 0], backward=False)
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import BSpline
+import scipy
 
 from alembert.arguments import numbers
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -33,7 +33,9 @@ from alembert.spatial import Pose
 
 Array = np.ndarray
 FINE = 400
-"""intervals in which lengths along a curve are measured"""
+"""intervals or a few more in which lengths along a curve are measured, each by three points of Gauss"""
+COARSE = 24
+"""those in which a bound on the length measures it: of curves without cusps to 1e-9"""
 RUNS = 8
 """parts of a curve, each with its least distance from an obstacle as a row"""
 SLACK = 1e-6
@@ -81,10 +83,10 @@ class ReferenceCurve:
         return f"<ReferenceCurve: {many}{count} vertices, degree {self.degree}>"
 
     @cached_property
-    def _basis(self) -> BSpline:
+    def _basis(self) -> scipy.interpolate.BSpline:
         n, k = self.vertices.shape[-2], int(self.degree or 0)
         knots = np.concatenate([np.zeros(k), np.linspace(0.0, 1.0, n - k + 1), np.ones(k)])
-        return BSpline(knots, np.eye(n), k)
+        return scipy.interpolate.BSpline(knots, np.eye(n), k)
 
     def weights(self, s: Any, derivative: int = 0) -> Array:
         """w_i(s) (..., n), or their derivatives."""
@@ -104,23 +106,34 @@ class ReferenceCurve:
             )
         return np.asarray(d / size)
 
+    def _gauss(self, intervals: int) -> tuple[Array, Array, Array]:
+        """Ends of `intervals` or a few more, equally many between two knots, and points and weights of Gauss in them, in
+        three columns: between knots a curve is smooth.
+        """
+        spans = self.vertices.shape[-2] - int(self.degree or 0)
+        ends = np.linspace(0.0, 1.0, spans * -(-intervals // spans) + 1)
+        x, w = np.polynomial.legendre.leggauss(3)
+        half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
+        return ends, middle + half * x, half * w
+
     @cached_property
-    def _measured(self) -> Array:
-        """The length from the start to places s = 0, ..., 1, (..., FINE + 1)."""
-        points = self.point(np.linspace(0.0, 1.0, FINE + 1))
-        steps = np.linalg.norm(np.diff(points, axis=-2), axis=-1)
-        return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
+    def _measured(self) -> tuple[Array, Array]:
+        """Places s from 0 to 1 (n,), and the length up to them (..., n)."""
+        ends, s, w = self._gauss(FINE)
+        speeds = np.linalg.norm(_combined(self.weights(s.ravel(), 1), self.vertices), axis=-1)
+        steps = np.sum(speeds.reshape(*speeds.shape[:-1], *s.shape) * w, axis=-1)
+        return ends, np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
 
     @property
     def length(self) -> Array | float:
         """[m]"""
-        return self._measured[..., -1]
+        return self._measured[1][..., -1]
 
     def at_fractions(self, fractions: Any) -> Array:
         """The s (..., S) of points that have these fractions (S,) of the length before them."""
         x = np.atleast_1d(_share("fractions", fractions))
-        flat = self._measured.reshape(-1, FINE + 1)
-        s = np.array([np.interp(x * row[-1], row, np.linspace(0.0, 1.0, FINE + 1)) for row in flat])
+        ends, lengths = self._measured
+        s = np.array([np.interp(x * row[-1], row, ends) for row in lengths.reshape(-1, len(ends))])
         return s.reshape(*self.vertices.shape[:-2], len(x))
 
     def nearest(self, point: Any) -> tuple[float, float]:
@@ -234,9 +247,12 @@ class ReferenceCurve:
             if not 0 <= low <= high:
                 raise ArgumentError(f"reference curve: length is {length!r}, expected a pair of bounds")
 
+            _, places, gauss = self._gauss(COARSE)
+            slopes = self.weights(places.ravel(), 1)
+
             def too_long(q: ca.SX) -> ca.SX:
-                d = ca.diff(_points(W, q), 1, 0)
-                total = ca.sum1(ca.sqrt(ca.sum2(d * d) + 1e-30))
+                d = _points(slopes, q)
+                total = ca.dot(ca.DM(gauss.ravel()), ca.sqrt(ca.sum2(d * d) + 1e-30))
                 return ca.fmax(0, total - high) - ca.fmax(0, low - total)
 
             found.append(custom(too_long, name="length", unit="m", priority=2))

@@ -38,10 +38,9 @@ import casadi as ca
 from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_terms
 from alembert.spatial import Force, Motion, Pose
 from alembert.spatial.arrays import cross, dot, identity, skew
-from alembert.sweeps.inverse_dynamics import own_effort
 from alembert.sweeps.kinematics import place, place_in_world
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Extent, Pairs, Program, inward, outward
-from alembert.sweeps.record import Record
 
 
 def move_in_world(b: Record) -> None:
@@ -80,7 +79,7 @@ def exert(b: Record) -> None:
         effort = effort + reflected @ b.a
     if b.has("rho"):
         effort = effort + b.rho.T @ b.receive("A").angular
-    own = own_effort(b)
+    own = b.own_effort()
     b.tau = effort if own is None else effort - own
 
 

@@ -51,12 +51,18 @@ from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_te
 from alembert.sensitivity.traces import weight_of
 from alembert.spatial import Force, Motion, RigidInertia
 from alembert.spatial.arrays import cross
-from alembert.sweeps.articulated import unit_columns
-from alembert.sweeps.forward_dynamics import FORWARD_DYNAMICS, HYBRID_DYNAMICS, begin, eliminate, respond
+from alembert.sweeps.forward_dynamics import (
+    FORWARD_DYNAMICS,
+    HYBRID_DYNAMICS,
+    begin,
+    eliminate,
+    respond,
+    unit_columns,
+)
 from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, newton_euler, project, transmit_force
 from alembert.sweeps.kinematics import accelerate, move, place
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Extent, Program, Sweep, inward, outward
-from alembert.sweeps.record import Record
 
 
 def tangent(

@@ -35,10 +35,10 @@ import casadi as ca
 from alembert.expression import Scalar, evaluate
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross, dot, matrix, skew
-from alembert.sweeps.articulated import force_columns
+from alembert.sweeps.forward_dynamics import force_columns
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, outward, unroll
-from alembert.sweeps.record import Record
 from alembert.sweeps.tree import Tree
 
 TEN = ("mass", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

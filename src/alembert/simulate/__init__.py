@@ -20,6 +20,7 @@ from alembert.simulate.events import Event as Event
 from alembert.simulate.events import EventRecord as EventRecord
 from alembert.simulate.events import Lock as Lock
 from alembert.simulate.events import Release as Release
+from alembert.simulate.events import WithParameters as WithParameters
 from alembert.simulate.forces import Bushing as Bushing
 from alembert.simulate.forces import Drag as Drag
 from alembert.simulate.forces import ForceElement as ForceElement

@@ -35,7 +35,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
@@ -61,11 +63,11 @@ class Gear:
     dof: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.ratio) and self.ratio != 0):
+        if not (is_number(self.ratio) and self.ratio != 0):
             raise ArgumentError(f"Gear: ratio is {self.ratio!r}, expected a number other than zero")
         for name in ("inertia", "viscous", "coulomb"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (is_number(value) and value >= 0):
                 raise ArgumentError(f"Gear: {name} is {value!r}, expected zero or more")
 
     def on(self, joint: Joint) -> Joint:
@@ -118,13 +120,14 @@ class Drive:
 
     def __post_init__(self) -> None:
         for name in ("limit", "rate"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError(f"Drive: {name} is {getattr(self, name)!r}, expected a positive number")
-        if not (math.isfinite(self.lag) and self.lag >= 0):
+            value = getattr(self, name)
+            if value != math.inf and not (is_number(value) and value > 0):
+                raise ArgumentError(f"Drive: {name} is {value!r}, expected a positive number")
+        if not (is_number(self.lag) and self.lag >= 0):
             raise ArgumentError(f"Drive: lag is {self.lag!r}, expected zero or a time in seconds")
         for name in ("frequency", "damping_ratio"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (is_number(value) and value >= 0):
                 raise ArgumentError(f"Drive: {name} is {value!r}, expected zero or more")
         if self.lag and self.frequency:
             raise ArgumentError(
@@ -204,15 +207,13 @@ class JointDrives:
     def _map(self, h: float) -> tuple[Array, Array]:
         """(nv, 2, 2): how deviations from the command (x - u, x') go over a step, and (nv, 2) their mean x - u."""
         if h not in self._maps:
-            from scipy.linalg import expm
-
             nv = len(self.lag)
             over, mean = np.zeros((nv, 2, 2)), np.zeros((nv, 2))
             for k in range(nv):
                 if self.frequency[k] > 0:
                     w, zeta = self.frequency[k], self.damping_ratio[k]
                     A = np.array([[0.0, 1.0, 0.0], [-(w * w), -2 * zeta * w, 0.0], [1.0, 0.0, 0.0]])
-                    whole = expm(A * h)  # the third state is the integral of x - u
+                    whole = scipy.linalg.expm(A * h)  # the third state is the integral of x - u
                     over[k], mean[k] = whole[:2, :2], whole[2, :2] / h
                 elif self.lag[k] > 0:
                     x = h / self.lag[k]
@@ -220,8 +221,18 @@ class JointDrives:
             self._maps[h] = over, mean
         return self._maps[h]
 
-    def advance(self, before: Array, command: Array, h: float) -> tuple[Array, Array]:
-        """The mean effort over a step of h, and the state at its end, from that at its start."""
+    @property
+    def follows_at_once(self) -> Array:
+        """(nv,): where a drive limits the rate alone, without a lag."""
+        return np.isfinite(self.rate) & (self.lag == 0) & (self.frequency == 0)
+
+    def advance(
+        self, before: Array, command: Array, h: float, last: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The mean effort over a step of h, and the state at its end, from that at its start.
+
+        `command` is the mean over the step, `last` what is asked for at its end, where this is not the same.
+        """
         over, mean = self._map(h)
         asked = self.saturate(command)
         start, rate = before[..., 0, :], before[..., 1, :]
@@ -234,7 +245,24 @@ class JointDrives:
         fast = limited != end
         given = np.where(fast, (start + limited) / 2, given)
         end_rate = np.where(fast & (self.frequency > 0), (limited - start) / h, end_rate)
+        at_once = self.follows_at_once
+        if np.any(at_once):
+            ramp = self._ramp(start, asked, asked if last is None else self.saturate(last), h)
+            given, limited = (np.where(at_once, x, y) for x, y in zip(ramp, (given, limited), strict=True))
         return self.saturate(given), np.stack(np.broadcast_arrays(limited, end_rate), axis=-2)
+
+    def _ramp(self, start: Array, middle: Array, last: Array, h: float) -> tuple[Array, Array]:
+        """The mean over a step and the end of what follows a command at once, at most at the rate: towards it until they
+        meet, then along with it. The command goes on a line through `middle` to `last`."""
+        rate = np.where(np.isfinite(self.rate), self.rate, 0.0)
+        slope, first = 2 * (last - middle) / h, 2 * middle - last
+        way = np.sign(first - start)
+        nearer = rate - way * slope
+        meets = np.abs(first - start) < nearer * h
+        t = np.where(meets, np.abs(first - start) / np.where(meets, nearer, 1.0), h)
+        there = start + way * rate * t
+        end = there + np.clip(slope, -rate, rate) * (h - t)
+        return (t * (start + there) + (h - t) * (there + end)) / (2 * h), end
 
 
 def no_state(batch: tuple[int, ...], nv: int) -> Array:

@@ -1,15 +1,6 @@
 """Schemes with error control, in charts of the configuration manifold.
 
-SciPy's integrators see y = (e, v, z) with q = integrate(q0, e) (see `alembert.simulate.stepping`), so that
-quaternions are unit wherever they are looked at; z is what drives remember, and behind it the states x of controllers:
-
-    e' = T(e) v,    v' = a(t, q, v, z),    z' = r(t, q, v, z)                       (1)
-
-and for implicit schemes the exact Jacobian, with the derivatives of forward dynamics and J = T^-1,
-
-    [ d(T v)/de   T     0   ]
-    [ a_q J       a_v   a_z ]                                                       (2)
-    [ r_q J       r_v   r_z ]
+SciPy's integrators see (1) and (2) of `alembert.simulate.chart_equation`, about a configuration q0 of their own.
 
 A joint that turns further than `REACH` from q0 gets a new chart; so does everything after an event, and every `RENEWED`
 steps of a scheme that does not look back. The state at the start of a chart is all that the motion from there on depends
@@ -23,164 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 
+from alembert.algorithms.failures import overbent
 from alembert.constraints.system import NotClosed
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
-from alembert.simulate import chart_rates, passages
-from alembert.simulate.actuators import Lags, Ramp
-from alembert.simulate.chart_rates import ChartRates
+from alembert.simulate import passages
+from alembert.simulate.chart_equation import Flow
 from alembert.simulate.passages import Approach
-from alembert.simulate.simulation import Simulation
-from alembert.simulate.stepping import chart_kernel
+from alembert.simulate.step_code import chart_kernel
 from alembert.simulate.sundials import SOLVERS, Sundials
 
 Array = np.ndarray
-
-
-class Flow:
-    """(1) under efforts that are held.
-
-    `effort` is all that is held; with `lags`, `command` is what sampled controllers ask the drives for, and `effort` the
-    rest. Tables that hold are read at the time `within` the span.
-    """
-
-    def __init__(
-        self,
-        system: Simulation,
-        effort: Array,
-        within: float,
-        *,
-        lags: Lags | None = None,
-        command: Array | None = None,
-        ramp: Ramp | None = None,
-    ) -> None:
-        self.system, self.effort, self.within = system, effort, within
-        self.lags, self.command, self.ramp = lags, command, ramp
-        self.lag_size = 0 if lags is None else lags.size
-        self.size = self.lag_size + system.feedback.size
-        self.exact = not (system.laws or system.loads.wrench_laws)
-        """whether the Jacobian is known"""
-        self.on_surface = system.constrained and system.stabilisation.method == "projection"
-        self.distance = system.distance
-        self.rates = (
-            ChartRates(system, effort, within) if lags is None and chart_rates.compiles(system) else None
-        )
-        """the same in machine code, where that is made"""
-
-    def begin(self, q: Array, v: Array) -> None:
-        """A chart about q."""
-        if self.rates is not None:
-            self.rates.begin(q, v)
-
-    def project(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """A state with its prescribed part put in place, and loops closed around it."""
-        found = None if self.rates is None else self.rates.settled(t, q, v)
-        return self.system.settled(t, q, v) if found is None else found
-
-    def approach(self, before: Approach | None, t: float, q: Array, v: Array) -> Approach | None:
-        """To a singular place of the constraints, whose minimal set is chosen here; None where none is looked for."""
-        choice = self.system.choose(q, v)
-        if choice is None or not self.on_surface or self.system.prescribes:
-            return None
-        return Approach.after(before, t, choice, self.system.active)
-
-    def x(self, z: Array) -> Array:
-        """The states of controllers."""
-        return z[..., self.lag_size :]
-
-    def asked(self, t: float, q: Array, v: Array, z: Array) -> Array:
-        """u."""
-        assert self.command is not None
-        return self.command + self.system.command(t, q, v, self.x(z))
-
-    def given(self, t: float, z: Array, u: Array) -> Array:
-        assert self.lags is not None
-        found = self.lags.given(z[..., : self.lag_size], u)
-        if self.ramp is not None:
-            found[..., self.ramp.where] = self.ramp.at(t)
-        return np.where(self.system.prescribed, 0.0, found)
-
-    def _effort(self, t: float, q: Array, v: Array, z: Array) -> Array:
-        """Efforts as numbers, those of continuous controllers among them if there are lags."""
-        return self.effort if self.lags is None else self.effort + self.given(t, z, self.asked(t, q, v, z))
-
-    def efforts(self, t: float, q: Array, v: Array, z: Array) -> Array:
-        """All that drives, controllers and tables give, also on joints that follow a motion."""
-        system = self.system
-        given = self._effort(t, q, v, z) + system.loads.tables.fed_efforts(np.array([t]))[0]
-        if self.lags is None:
-            given = given + system.command(t, q, v, self.x(z))
-        if system.prescribes:
-            return np.where(system.prescribed, system.required_efforts(t, q, v, given), given)
-        return given
-
-    def efforts_along(self, times: Array, q: Array, v: Array, z: Array) -> Array | None:
-        """(N, nv): the same at times (N,), where machine code knows them."""
-        return None if self.rates is None else self.rates.efforts(times, q, v, self.x(z))
-
-    def slope(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
-        """v' and z'."""
-        system, x = self.system, self.x(z)
-        if self.lags is None:
-            a = system.point(t, q, v, self.effort, x=x, within=self.within).a
-            return a, system.rates(t, q, v, x)
-        u = self.asked(t, q, v, z)
-        a = system.point(t, q, v, self.effort + self.given(t, z, u), held=True, within=self.within).a
-        return a, np.concatenate([self.lags.rates(z[: self.lag_size], u), system.rates(t, q, v, x)])
-
-    def _effort_slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
-        """d tau/d(q, v, z) of what does not read reactions; and the rows of z' with respect to the same."""
-        system, nv, x = self.system, self.system.model.nv, self.x(z)
-        if self.lags is None:
-            return system.slopes(t, q, v, x)
-        u, rates = system.controller_slopes(t, q, v, x)
-        by_u, by_z, rate_u, rate_z = self.lags.slopes(z[: self.lag_size], self.asked(t, q, v, z))
-        if self.ramp is not None:
-            by_u[self.ramp.where] = 0.0
-
-        def with_lags(M: Array, between: Array) -> Array:
-            """Columns of q and v, of the lags, of x."""
-            return np.hstack([M[:, : 2 * nv], between, M[:, 2 * nv :]])
-
-        tau = with_lags(by_u[:, None] * u, by_z)
-        if system.loads.elements is not None:
-            s_q, s_v = system.loads.slopes(t, q, v)
-            tau[:, :nv] += s_q
-            tau[:, nv : 2 * nv] += s_v
-        rows = [with_lags(rate_u @ u, rate_z), with_lags(rates, np.zeros((len(rates), self.lag_size)))]
-        return tau, np.vstack(rows)
-
-    def _total(self, t: float, q: Array, v: Array, z: Array) -> Array:
-        given = self._effort(t, q, v, z)
-        return self.system.all_efforts(t, q, v, given, x=self.x(z), held=self.lags is not None)
-
-    def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
-        """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""
-        system = self.system
-        q, v = system.imposed(t, q, v)
-        tau, rows = self._effort_slopes(t, q, v, z)
-        found = system.acceleration_slopes(t, q, v, self._total(t, q, v, z), tau, self.within)
-        if system.prescribes:  # whatever the state says of these, it is replaced
-            rows = np.where(np.concatenate([*2 * [system.prescribed], np.zeros(self.size, bool)]), 0.0, rows)
-        return found, rows
-
-    def balance(self, t: float, q: Array, v: Array, z: Array, a: Array) -> Array:
-        """What is missing in the balance of efforts with accelerations a."""
-        system = self.system
-        given = system.loads.wrenches_at(t, q, v, self.within)
-        required = system.flight.efforts(q, v, a, wrenches=given, parameters=system.parameters)
-        return required - self._total(t, q, v, z)
-
-    def balance_slopes(self, t: float, q: Array, v: Array, z: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Derivatives of the balance with respect to (q, v, z), and to a; and those of z' as in `slopes`."""
-        system = self.system
-        given = system.loads.wrenches_at(t, q, v, self.within)
-        d = system.model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
-        tau, rows = self._effort_slopes(t, q, v, z)
-        found = -tau
-        found[:, : 2 * len(d.dq)] += np.hstack([d.dq, d.dv])
-        return found, d.da, rows
 
 
 REACH = 1.5  # rad; T is singular at 2 pi
@@ -368,6 +214,9 @@ def pieces(
                 solver.status, message = "failed", str(error)
             if solver.status == "failed":
                 last = f" (last, at {counters.trouble})" if counters.trouble else ""
+                far = overbent(model, model.integrate(base, solver.y[:nv]), flow.system.parameters or {})
+                if far and far not in last:
+                    last += f"; {far}"
                 stiff = (
                     "singular there" if name in IMPLICIT else "singular or stiff there (integrator='radau')"
                 )
@@ -490,8 +339,6 @@ def _solver(
     if name in IMPLICIT and flow.exact and name != "ida":
         exact = _jacobian(flow, base, counters)
     if name not in SOLVERS:
-        import scipy.integrate
-
         more = {} if exact is None else {"jac": exact}
         return getattr(scipy.integrate, ADAPTIVE[name][0])(derivative, t, y, end, **options, **more)
     residual = None

@@ -18,12 +18,12 @@ angular velocity in its own. `NAME@50` records 50 times a second, otherwise at e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import quantities
@@ -124,8 +124,10 @@ class Request:
 
 def requests(model: Model, record: Any, states: States = ()) -> tuple[Request, ...]:
     """Check what is to be recorded."""
-    names = [record] if isinstance(record, str) else list(record or ())
-    found = [request(model, name, states) for name in names]
+    if not (record is None or isinstance(record, Iterable)):
+        raise ArgumentError(f"simulate: record is {record!r}, expected a list of names")
+    listed = [record] if isinstance(record, str) else list(() if record is None else record)
+    found = [request(model, name, states) for name in listed]
     for one in found:
         if [other.name for other in found].count(one.name) > 1:
             raise ArgumentError(f"simulate: record: {one.name!r} is named twice")
@@ -266,14 +268,16 @@ def _of_frame(frame: str, parts: Sequence[str]) -> Meaning:
 
 
 def _frame(run: Run, frame: str, part: str) -> Array:
-    model, given = run.model, {"parameters": run._parameters}
+    model, given = run.model, {"parameters": run.parameters}
     if part in ("position", "orientation"):
         X = model.frame_pose(run.q, frame, **given)
         if part == "position":
             return np.broadcast_to(X.translation, (*run.q.shape[:-1], 3))
         R = np.broadcast_to(X.rotation, (*run.q.shape[:-1], 3, 3))
         return _continuous(
-            quaternion.from_scipy(Rotation.from_matrix(R.reshape(-1, 3, 3))).reshape(*R.shape[:-2], 4)
+            quaternion.from_scipy(scipy.spatial.transform.Rotation.from_matrix(R.reshape(-1, 3, 3))).reshape(
+                *R.shape[:-2], 4
+            )
         )
     if part in ("velocity", "angular_velocity"):
         local = part == "angular_velocity"
@@ -309,7 +313,7 @@ def _actuator(model: Model, name: str) -> Meaning:
     k = quantities.driven(model, actuator)
 
     def values(run: Run) -> Array:
-        gear = quantities.number(actuator.gear, {**model.parameter_values, **(run._parameters or {})})
+        gear = quantities.number(actuator.gear, {**model.parameter_values, **(run.parameters or {})})
         return (run.efforts[..., k] / gear)[..., None]
 
     unit = quantities.effort_units(model)[k] if actuator.gear == 1.0 else ""
@@ -391,5 +395,5 @@ def _reactions(run: Run, k: int) -> Any:
 
 def _whole(run: Run, name: str) -> Array:
     if name == "center_of_mass":
-        return run.model.center_of_mass(run.q, parameters=run._parameters)
+        return run.model.center_of_mass(run.q, parameters=run.parameters)
     return getattr(run, name)

@@ -8,8 +8,9 @@ import numpy as np
 
 from alembert.errors import warn
 from alembert.simulate import adaptive
+from alembert.simulate.actuators import Lags
 from alembert.simulate.adaptive import ADAPTIVE
-from alembert.simulate.schedule import common_tick
+from alembert.simulate.schedule import common_part, common_tick
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.simulation import Simulation
 
@@ -23,8 +24,8 @@ ACCURATE, MOST_PARTS = 0.05, 10
 """|eigenvalue| times step at which a step of order 4 is right to 1e-8, and the most steps between two instants"""
 LONG = 0.5
 """|eigenvalue| times step beyond which a step of order 4 is off by more than LONG^5/120 = 3e-4 in a step"""
-_PARTS_OF_A_BURN = 1000
-"""steps of a run in which masses fall, at least: an rk4 error of 1e-13 for what is as smooth as a burn"""
+_PARTS_OF_A_RUN = 1000
+"""explicit steps, at least, where there must be such: an rk4 error of 1e-13 for what is as smooth as a burn"""
 STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
 
 
@@ -69,8 +70,9 @@ def choose(
         sampled = _between_samples(system, q, v, start, (duration, interval or duration))
         if sampled is not None:
             return sampled
-    if system.feedback.flows:
-        return _for_masses(system, q, v, start, duration, step, interval)
+    why = _explicit_only(system)
+    if why is not None:
+        return _explicit(system, q, v, start, duration, step, interval, why)
     return *_by_the_motion(system, q, v, start, duration, step), step
 
 
@@ -96,12 +98,16 @@ def _between_samples(
     """Fixed steps between the instants of sampled controllers, where these are so near that the motion is smooth between.
 
     Error control would begin anew at each of them. None where there are none, or steps would have to be much shorter: then
-    error control finds its way through each span; or where the `lengths` (duration, interval) are no multiples of a step.
+    error control finds its way through each span; so where drives remember, which fixed steps follow to second order only;
+    or where the `lengths` (duration, interval), or the instants of tables that hold, are no multiples of a step.
     """
-    if not system.sampled:
+    if not system.sampled or system.has_memory:
         return None
     tick = common_tick(system.sampled, system.instruments)
-    if any(abs(x - round(x / tick) * tick) > 1e-9 * x for x in lengths):
+    if any(
+        abs(x - round(x / tick) * tick) > 1e-9 * abs(x)
+        for x in (*lengths, *(system.loads.tables.instants - start))
+    ):
         return None
     fastest, damping = _eigenvalues(system, q, v, start, always=True)
     turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
@@ -119,7 +125,17 @@ def _between_samples(
     )
 
 
-def _for_masses(
+def _explicit_only(system: Simulation) -> str | None:
+    """Why there must be explicit fixed steps; None: there need not."""
+    if system.feedback.flows:
+        return "masses fall (MassFlow) in explicit steps"
+    continuous = bool(system.laws) or system.feedback.is_compiled
+    if system.drives is not None and continuous and len(Lags(system.drives).ramps):
+        return "a drive without a lag limits the rate of a continuous controller, followed in explicit steps"
+    return None
+
+
+def _explicit(
     system: Simulation,
     q: Array,
     v: Array,
@@ -127,20 +143,27 @@ def _for_masses(
     duration: float,
     step: float | None,
     interval: float | None,
+    why: str,
 ) -> tuple[str, str, float]:
-    """Explicit fixed steps, in which alone masses fall: as given, or so short that they are right to 1e-8."""
+    """Explicit fixed steps: as given, or so short that they are right to 1e-8 where all is smooth."""
     if step is not None:
-        return "rk4", "a step is given, and masses fall (MassFlow) in explicit steps", step
+        return "rk4", f"a step is given, and {why}", step
     fastest, _ = _eigenvalues(system, q, v, start)
     turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
     fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
-    span = interval or duration
-    wanted = min(duration / _PARTS_OF_A_BURN, ACCURATE / fastest if fastest else duration)
+    instants = system.loads.tables.instants - start
+    lengths = [interval or duration, duration, *instants[(instants > 0) & (instants < duration)].tolist()]
+    if system.sampled or system.instruments:
+        lengths.append(common_tick(system.sampled, system.instruments))
+    wanted = min(duration / _PARTS_OF_A_RUN, ACCURATE / fastest if fastest else duration)
+    span = common_part(lengths)
+    if span < 1e-3 * wanted:  # odd instants: such steps are no choice, and that they do not fit is told
+        span = lengths[0]
     step = span / math.ceil(span / wanted * (1 - 1e-12))
     return (
         "rk4",
-        f"masses fall (MassFlow) in explicit steps: {step:g} s, by the fastest motion at the start and at most a "
-        f"{_PARTS_OF_A_BURN}th of the run (give a step for another)",
+        f"{why}: {step:g} s, by the fastest motion at the start and at most a "
+        f"{_PARTS_OF_A_RUN}th of the run (give a step for another)",
         step,
     )
 

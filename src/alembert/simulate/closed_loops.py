@@ -10,64 +10,16 @@ follow it. At the end of a step the state goes back to the surface by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
-import numpy as np
 
 from alembert.constraints import compiled
 from alembert.constraints.compiled import Held, symbolic_served
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
-from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.plan import Call, Copy, Repeat, Step
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.simulate.reaction_loads import ReactionLoads
-
-METHODS = ("projection", "baumgarte", "ggl")
-RUNGE_KUTTA = ("rk4", "midpoint")
-
-
-@dataclass(frozen=True)
-class Stabilisation:
-    method: str = "projection"
-    rate: float = 20.0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ArgumentError(unknown("simulate: no stabilisation", self.method, METHODS))
-        if not (np.isfinite(self.rate) and self.rate > 0):
-            raise ArgumentError(
-                f"simulate: stabilisation_rate is {self.rate!r}, expected a positive rate in 1/s"
-            )
-
-    def check(self, model: Model, integrator: str) -> None:
-        if self.method == "projection":
-            return
-        if not model.is_constrained:
-            raise ArgumentError(f"simulate: stabilisation {self.method!r}, but the model has no constraints")
-        if integrator == "variational":
-            raise UnsupportedError(
-                f"simulate: stabilisation {self.method!r} and integrator 'variational' do not go together; its steps keep "
-                "loops closed without"
-            )
-        if self.method == "ggl" and integrator not in RUNGE_KUTTA:
-            raise UnsupportedError(
-                f"simulate: stabilisation 'ggl' and integrator {integrator!r} do not go together; choose "
-                f"{' or '.join(map(repr, RUNGE_KUTTA))}"
-            )
-
-    def rates(
-        self, v: np.ndarray, a: np.ndarray, x: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """q' and v' of (2) or (3)."""
-        r = self.rate
-        if self.method == "baumgarte":
-            return v, a + 2 * r * y + r * r * x
-        return v + r * x, a + r * y
-
 
 STAGE = 0.1
 """how far open, relative to its size, a loop may be at the stages of a step; ends of steps are projected"""

@@ -16,7 +16,6 @@ sensors and sampled controllers of a run are expressions, steps go from instant 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import is_number, mapping, names
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.elements import Places
@@ -97,14 +97,18 @@ class Sampled:
             raise ArgumentError(
                 f"Sampled: law is {self.law!r}, expected a function of t, q and v, or a sampled system"
             )
-        object.__setattr__(self, "reads", (self.reads,) if isinstance(self.reads, str) else tuple(self.reads))
-        if not (math.isfinite(self.period) and self.period > 0):
+        reads = (self.reads,) if isinstance(self.reads, str) else self.reads
+        object.__setattr__(self, "reads", names("Sampled", "reads", reads))
+        if not (is_number(self.period) and self.period > 0):
             raise ArgumentError(f"Sampled: period is {self.period!r}, expected a positive time in seconds")
         for name in ("delay", "quantum", "offset"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (is_number(value) and value >= 0):
                 raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
-        first = {name: np.atleast_1d(np.asarray(x, dtype=float)) for name, x in self.posts.items()}
+        first = {
+            name: np.atleast_1d(np.asarray(x, dtype=float))
+            for name, x in mapping("Sampled", "posts", self.posts).items()
+        }
         object.__setattr__(self, "posts", first)
         if (self.posts or self.state) and isinstance(self.law, Batched):
             raise ArgumentError(
@@ -338,6 +342,10 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
     """What a controller returned, as an array (..., nv)."""
     if isinstance(answer, Mapping):
         return model.compute.by_name("simulate", answer, f"efforts of {who}")[1]
+    if answer is None:
+        raise ArgumentError(
+            f"simulate: {who} returned None, expected efforts, ({model.nv},); is a return missing?"
+        )
     x = np.asarray(answer, dtype=float)
     if x.ndim == 0 and model.nv == 1:
         return x[None]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import Expression
 from alembert.joints import Fixed, JointType, Pair
@@ -121,7 +122,7 @@ class Dock:
                 "leaves directions free needs less to agree, a larger tolerance= closes more at a stroke"
             )
         system.switch(on=(self.name,))
-        return jump(system, (self.name,), system.nearest(q, v)[0], v)
+        return jump(system, (self.name,), system.surface.nearest(q, v)[0], v)
 
     def extend(self, model: Model) -> Model:
         loop = LoopJoint(self.name, self.joint, self.frame_a, self.frame_b)
@@ -281,8 +282,20 @@ def _touches_world(model: Model, name: str) -> bool:
 
 
 @dataclass(frozen=True)
+class WithParameters:
+    """For an `Event`: a `function(t, q, v, parameters)`, where parameters are those given to the run (None: the model's)."""
+
+    function: Callable[[float, Array, Array, Mapping[str, Any] | None], float]
+
+    def __call__(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
+        return self.function(t, q, v, parameters)
+
+
+@dataclass(frozen=True)
 class Event:
     """`function(t, q, v)` passes zero: rising (`direction` 1), falling (-1) or either way (0).
+
+    A function that depends on parameters of the run is given as `WithParameters(function)`.
 
     `action` is "stop", "note" (only the log), a function of (t, q, v) that returns the state (q, v) to go on from, or
     None to go on unchanged, or what changes the topology: `Lock`, `Release`, `Attach`, `Dock`, or a list of them. The
@@ -316,11 +329,14 @@ class Event:
                 f"Event: action is {self.action!r}, expected 'stop', 'note', a function, Lock(...), Release(...), "
                 "Attach(...) or Dock(...)"
             )
-        if not self.tolerance > 0:
+        if not (is_number(self.tolerance) and self.tolerance > 0):
             raise ArgumentError(f"Event: tolerance is {self.tolerance!r}, expected a positive time")
 
-    def value(self, t: float, q: Array, v: Array) -> float:
-        x = float(self.function(t, q, v))
+    def value(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
+        if isinstance(self.function, WithParameters):
+            x = float(self.function(t, q, v, parameters))
+        else:
+            x = float(self.function(t, q, v))
         if math.isnan(x):
             raise NumericalError(f"simulate: event {self.name!r} gave NaN at t = {t:.9g} s")
         return x

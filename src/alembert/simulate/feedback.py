@@ -22,13 +22,9 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
+from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import Law, Sampled, efforts_of
-from alembert.simulate.dynamic_controllers import (
-    BoundController,
-    DynamicController,
-    as_controller,
-    distinct_names,
-)
+from alembert.simulate.dynamic_controllers import DynamicController, as_controller, distinct_names
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
 
 Array = np.ndarray
@@ -65,9 +61,14 @@ class Feedback:
             elif callable(law):
                 self.laws.append(law)
             else:
+                hint = (
+                    "; al.linear.lqr(linear, Q, R) makes one about its point"
+                    if hasattr(law, "closed_loop")
+                    else ""
+                )
                 raise ArgumentError(
                     f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
-                    "DynamicController(...) or Sampled(...)"
+                    f"DynamicController(...) or Sampled(...){hint}"
                 )
         self.sampled = tuple(sampled)
         named = distinct_names([one for _, one in with_states]) if with_states else []

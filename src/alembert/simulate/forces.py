@@ -13,6 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
@@ -214,7 +215,8 @@ class SoftStop:
             signs={"stiffness": "positive", "damping": "zero or more", "reach": "positive"},
         )
         if self.joints is not None:
-            object.__setattr__(self, "joints", tuple(self.joints))
+            joints = (self.joints,) if isinstance(self.joints, str) else self.joints
+            object.__setattr__(self, "joints", names("SoftStop", "joints", joints))
 
     def check(self, model: Model) -> None:
         limited_coordinates(model, self.joints, "SoftStop")

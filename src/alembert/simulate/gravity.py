@@ -15,20 +15,20 @@ Of a flexible body, centre of mass and inertia are those of its deformed shape, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, ForceLaw, Places, numbers
 from alembert.spatial import Pose, RigidInertia
 from alembert.sweeps.modal import Integrals, locked
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import Record
 
 EARTH = 3.986004418e14
 """gravitational parameter [m^3/s^2], WGS 84"""
@@ -99,7 +99,7 @@ class GravityGradient:
     normal: tuple[float, ...] = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.rate) and self.rate > 0):
+        if not (is_number(self.rate) and self.rate > 0):
             raise ArgumentError(f"GravityGradient: rate is {self.rate!r}, expected a positive rate in rad/s")
         u, n = (np.array(scalars(getattr(self, k), 3, k), dtype=float) for k in ("radial", "normal"))
         lengths = np.linalg.norm(u), np.linalg.norm(n)

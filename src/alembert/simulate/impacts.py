@@ -12,15 +12,14 @@ slower than `rest_speed` comes to rest at its limit: the limit becomes a constra
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
+import scipy
 
+from alembert.arguments import is_number, names
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import scalars
 from alembert.model import WORLD, Model
@@ -69,9 +68,9 @@ class Contact(Protocol):
 
 
 def _check(who: str, restitution: float, rest_speed: float) -> None:
-    if not 0 <= restitution <= 1:
+    if not (is_number(restitution) and 0 <= restitution <= 1):
         raise ArgumentError(f"{who}: restitution is {restitution!r}, expected 0 to 1")
-    if not (math.isfinite(rest_speed) and rest_speed > 0):
+    if not (is_number(rest_speed) and rest_speed > 0):
         raise ArgumentError(f"{who}: rest_speed is {rest_speed!r}, expected a positive speed")
 
 
@@ -89,7 +88,8 @@ class JointStops:
     def __post_init__(self) -> None:
         _check("JointStops", self.restitution, self.rest_speed)
         if self.joints is not None:
-            object.__setattr__(self, "joints", tuple(self.joints))
+            joints = (self.joints,) if isinstance(self.joints, str) else self.joints
+            object.__setattr__(self, "joints", names("JointStops", "joints", joints))
 
     def resting(self, model: Model) -> list[str]:
         """Joints that may come to rest at a limit."""
@@ -232,6 +232,10 @@ class PlaneImpact:
 
     def __post_init__(self) -> None:
         _check("PlaneImpact", self.restitution, self.rest_speed)
+        if not isinstance(self.frame, str):
+            raise ArgumentError(f"PlaneImpact: frame is {self.frame!r}, expected the name of a frame")
+        if not is_number(self.offset):
+            raise ArgumentError(f"PlaneImpact: offset is {self.offset!r}, expected a length in metres")
         n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
         if not np.linalg.norm(n) > 0:
             raise ArgumentError(f"PlaneImpact: normal is {self.normal!r}, expected a direction")
@@ -332,11 +336,11 @@ def _impulses(system: Simulation, q: Array, v: Array, rows: Array, restitution: 
     M = system.own.mass_matrix(q, parameters=system.own_parameters)[free[:, None], free]
     L = np.linalg.cholesky(M)
     before = rows @ v
-    D = solve_triangular(L, rows[:, free].T, lower=True).T
+    D = scipy.linalg.solve_triangular(L, rows[:, free].T, lower=True).T
     held = np.zeros(len(free))
     if system.active:
         C = system.model.constraint_jacobian(q, active=system.active, parameters=system.parameters)
-        E = solve_triangular(L, C[:, free].T, lower=True).T
+        E = scipy.linalg.solve_triangular(L, C[:, free].T, lower=True).T
         _, sizes, V = np.linalg.svd(E, full_matrices=False)
         V = V[sizes > 1e-10 * max(1.0, float(np.max(sizes, initial=0.0)))]
         held = V.T @ (V @ np.linalg.lstsq(E, -C @ v, rcond=1e-10)[0])
@@ -346,14 +350,14 @@ def _impulses(system: Simulation, q: Array, v: Array, rows: Array, restitution: 
     rebound = restitution * np.minimum(before, 0.0)
     wanted = before + rebound + shift
     c = np.linalg.lstsq(D, wanted, rcond=1e-10)[0]
-    p, _ = nnls(D.T, -c)
+    p, _ = scipy.optimize.nnls(D.T, -c)
     pushing = p > 0
     if pushing.any():  # where several sets of impulses do the same, the smallest
         least = np.linalg.lstsq(D[pushing].T, -c, rcond=1e-10)[0]
         if (least >= 0).all():
             p[pushing] = least
     after = v.copy()
-    after[free] += solve_triangular(L, held + D.T @ p, lower=True, trans="T")
+    after[free] += scipy.linalg.solve_triangular(L, held + D.T @ p, lower=True, trans="T")
     missing = rows @ after + rebound
     if np.any(missing < -1e-6 * np.maximum(np.abs(before), 1e-12)):
         raise NumericalError(

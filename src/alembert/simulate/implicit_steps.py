@@ -34,7 +34,7 @@ from alembert.engine.dense import IdentitySource, InverseSource, VectorProductSo
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Columns, Copy, Offset, Plan, Repeat, Step, recorded
-from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
+from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
 MOST = 40  # iterations
@@ -173,7 +173,7 @@ def layout(plant: StepModel) -> Layout:
 
 
 def stepping_kernel(plant: StepModel) -> Kernel:
-    """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
+    """As `alembert.simulate.step_code.stepping_kernel`, on the state described above."""
     if any(plant.prescribed):
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'generalised_alpha' do not go together; choose 'rk4'"

@@ -7,13 +7,21 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from alembert.errors import ArgumentError
+import numpy as np
+
+from alembert.arguments import is_number, mapping, names
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
+from alembert.model.printing import unknown
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
 from alembert.simulate.events import Event, Lock, Release, extended
 from alembert.simulate.gravity import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
+
+Array = np.ndarray
+METHODS = ("projection", "baumgarte", "ggl")
+RUNGE_KUTTA = ("rk4", "midpoint")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,14 @@ class Inputs:
     parameters: Mapping[str, Any] | None = None
     gravity: Any = None
     forces: Any = ()
+
+    def __post_init__(self) -> None:
+        for name in ("wrenches", "prescribed", "parameters"):
+            mapping("simulate", name, getattr(self, name))
+        locked = () if self.locked is None else self.locked
+        object.__setattr__(
+            self, "locked", (locked,) if isinstance(locked, str) else names("simulate", "locked", locked)
+        )
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -58,7 +74,7 @@ class Inputs:
     @cached_property
     def locks(self) -> tuple[Lock, ...]:
         """Of joints that are locked from the start."""
-        return tuple(Lock(name) for name in ((self.locked,) if isinstance(self.locked, str) else self.locked))
+        return tuple(Lock(name) for name in self.locked)
 
     @cached_property
     def actions(self) -> tuple[Any, ...]:
@@ -112,6 +128,45 @@ class Settings:
     @property
     def first_start(self) -> float:
         return self.start if self.origin is None else self.origin
+
+
+@dataclass(frozen=True)
+class Stabilisation:
+    """How closed loops stay so: exactly, by projection at the ends of steps, or by feedback at a `rate` [1/s]."""
+
+    method: str = "projection"
+    rate: float = 20.0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ArgumentError(unknown("simulate: no stabilisation", self.method, METHODS))
+        if not (is_number(self.rate) and self.rate > 0):
+            raise ArgumentError(
+                f"simulate: stabilisation_rate is {self.rate!r}, expected a positive rate in 1/s"
+            )
+
+    def check(self, model: Model, integrator: str) -> None:
+        if self.method == "projection":
+            return
+        if not model.is_constrained:
+            raise ArgumentError(f"simulate: stabilisation {self.method!r}, but the model has no constraints")
+        if integrator == "variational":
+            raise UnsupportedError(
+                f"simulate: stabilisation {self.method!r} and integrator 'variational' do not go together; its steps keep "
+                "loops closed without"
+            )
+        if self.method == "ggl" and integrator not in RUNGE_KUTTA:
+            raise UnsupportedError(
+                f"simulate: stabilisation 'ggl' and integrator {integrator!r} do not go together; choose "
+                f"{' or '.join(map(repr, RUNGE_KUTTA))}"
+            )
+
+    def rates(self, v: Array, a: Array, x: Array, y: Array) -> tuple[Array, Array]:
+        """q' and v' of (2) or (3)."""
+        r = self.rate
+        if self.method == "baumgarte":
+            return v, a + 2 * r * y + r * r * x
+        return v + r * x, a + r * y
 
 
 def as_sequence(given: Any) -> Sequence[Any]:

@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from alembert.errors import NumericalError, warn
-from alembert.simulate.adaptive import DenseStep, Flow
+from alembert.simulate.adaptive import DenseStep
+from alembert.simulate.chart_equation import Flow
 
 Array = np.ndarray
 SHORT = 1e-3

@@ -14,6 +14,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.model import WORLD, Model
@@ -110,9 +111,7 @@ class Table:
         """(4, intervals, width): of the cube first, about the start of the interval."""
         times, values = self.times, self.values
         if self.interpolation == "cubic":
-            from scipy.interpolate import CubicSpline
-
-            return np.asarray(CubicSpline(times, values).c)
+            return np.asarray(scipy.interpolate.CubicSpline(times, values).c)
         if self.interpolation == "linear":
             slopes = np.diff(values, axis=0) / np.diff(times)[:, None]
             return np.stack([0 * slopes, 0 * slopes, slopes, values[:-1]])
@@ -400,8 +399,10 @@ class Loads:
         dq, dv = self.elements.kernel("slopes")(*self._given(t, q, v))
         return dq, dv
 
-    def wrench_array(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None) -> Array:
+    def wrench_array(
+        self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None, within: float | None = None
+    ) -> Array:
         """(..., nodes, 6) for the compiled loop."""
-        found = self.wrenches_at(t, q, v)
+        found = self.wrenches_at(t, q, v, within)
         assert found is not None
         return self.model.compute.wrench_array("simulate", found, parameters)

@@ -175,7 +175,7 @@ def _constraints(run: Run, _: Sequence[str], index: Index) -> Panels:
         raise ArgumentError(
             f"plot: the model {model.name!r} has no loops and no couplings, so no constraint drift"
         )
-    residual = np.abs(model.constraint_residual(run.q, parameters=run._parameters)[index])
+    residual = np.abs(model.constraint_residual(run.q, parameters=run.parameters)[index])
     rows = model.constrained_compute.rows.system("plot", None)
     owners = [rows.owner_name(k) for k in range(residual.shape[1])]
     lines = {

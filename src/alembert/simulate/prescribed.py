@@ -57,7 +57,6 @@ class Motions:
                 )
                 t = ca.SX.sym("t")
                 symbolic[name] = ca.Function("hold", [t], [ca.SX(value)])
-        self.any = bool(np.any(self.mask))
         self.function = _motion(model, symbolic) if symbolic else None
 
     def at(self, t: float) -> tuple[Array, Array, Array]:
@@ -113,8 +112,6 @@ class Motions:
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
-        if not self.any:
-            return q, v
         q_p, v_p, _ = self.at(t)
         return np.where(self._prescribed_q, q_p, q), np.where(self.mask, v_p, v)
 

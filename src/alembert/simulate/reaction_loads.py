@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,12 +20,15 @@ from alembert.constraints import compiled, loaded
 from alembert.constraints.compiled import Held
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.simulate.elements import ForceLaw, Places, reactions_read
+
+if TYPE_CHECKING:
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 MOST = 25
@@ -97,7 +101,7 @@ class ReactionLoads:
         text = ca.Function("loads", symbols, [u]).serialize()
         return hashlib.sha256(f"{reads}{text}".encode()).hexdigest()
 
-    def _efforts(self) -> FunctionSource:
+    def _effort_source(self) -> FunctionSource:
         """(t, q, v, r[, parameters]) -> u and u'"""
         (t, q, v, p, r), u, _ = self._graph
         given = [t, q, v, r, *([p] if self.model.parameters else [])]
@@ -119,7 +123,7 @@ class ReactionLoads:
         good = ca.if_else(state[0], u, ca.SX.nan(n))
         total = rest + compiled.moving(good, held)
         return {
-            "loads": self._efforts(),
+            "loads": self._effort_source(),
             "load_step": loaded.newton_kernel(self.rows, self.reads, held).source(),
             "load_keep": FunctionSource(ca.Function("keep", [state, following, status], [kept])),
             "load_sum": FunctionSource(ca.Function("sum", [rest, u, state], [total, good])),
@@ -214,3 +218,65 @@ class ReactionLoads:
             model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
         dq, dv, df = model.compute.kernels[key](t, q, v, f, *last)
         return dq, dv, df
+
+    # --- in a run ---------------------------------------------------------------------------------------------------------
+
+    def efforts(self, system: Simulation, t: Any, q: Array, v: Array, tau: Array) -> Array:
+        """(..., nv): besides all other efforts tau; t is a time, or (N, 1) times."""
+        if np.ndim(t) and (system.loads.has_wrenches or system.prescribes):
+            found = [
+                self._efforts_at(
+                    system, float(x), q[..., k, :], v[..., k, :], np.broadcast_to(tau, v.shape)[..., k, :]
+                )
+                for k, x in enumerate(np.ravel(t))
+            ]
+            return np.stack(found, axis=-2)
+        return self._efforts_at(system, t, q, v, tau)
+
+    def _efforts_at(self, system: Simulation, t: Any, q: Array, v: Array, tau: Array) -> Array:
+        held = tuple(system.prescribed.tolist()) if system.prescribes else ()
+        p = system.parameter_array()
+        p = p[..., None, :] if np.ndim(t) and p.ndim > 1 else p
+        last = [p] if system.model.parameters else []
+        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v, tau]
+        if held:
+            given.append(system.prescribed_motions.at(float(t))[2])
+        if system.loads.has_wrenches:
+            given.append(system.loads.wrench_array(float(t), q, v, system.parameters))
+        chosen = system.surface.chosen(q, v, unique=True, along_time=bool(np.ndim(t)))
+        active = system.model.constrained_compute.rows.system("simulate", system.active).active
+        kernel = self.kernel(wrenches=system.loads.has_wrenches, held=held)
+        u: Array = kernel(*given, chosen, active, *last)[0]
+        if not np.isfinite(u).all():
+            at = np.ravel(t)[int(np.argmin(np.isfinite(u).all(axis=-1).ravel())) % np.size(t)]
+            raise NumericalError(
+                f"simulate: forces that read reactions ({', '.join(map(repr, self.names))}) have no solution "
+                f"at t = {at:.6g} s: they change the reactions by more than they follow from (friction jams the mechanism), "
+                "or these are not finite; a smaller coefficient or a smoother law has one"
+            )
+        return u
+
+    def feedback_slopes(
+        self, system: Simulation, t: float, q: Array, v: Array, tau: Array, d: Any, wrenches: Any
+    ) -> tuple[Array, Array]:
+        """How efforts that read reactions follow: all efforts change by X^-1 (U d(q, v) + dtau), where dtau are others.
+
+        With `d` the derivatives of the accelerations under all efforts tau, G^T f = r(q, v, a) - tau gives those of the
+        forces f of the rows, on which the efforts u(q, v, f) depend: X = 1 - u_f f_tau, U = u_(q, v) + u_f f_(q, v).
+        """
+        rows, nv = system.model.constrained_compute.rows, system.model.nv
+        tree, a = rows.primary, d.acceleration
+        last = [system.parameter_array()] if system.model.parameters else []
+        given = {"wrenches": wrenches, "parameters": system.parameters}
+        of_tree = tree.inverse_dynamics_derivatives(q, v, a, **given)
+        chosen = np.flatnonzero(system.surface.chosen(q, v, unique=True))
+        G = rows.terms(q[None], v[None], *(x[None] for x in last))[1][0][chosen]
+        f, solve = np.zeros(rows.count), np.linalg.pinv(G.T)
+        f[chosen] = solve @ (tree.inverse_dynamics(q, v, a, **given) - tau)
+        pushed = rows.blocks.spread_square(rows.derivatives(q, v, a, f, *last)[0])[0]
+        f_q = solve @ (of_tree.dq + of_tree.da @ d.dq - pushed)
+        f_v = solve @ (of_tree.dv + of_tree.da @ d.dv)
+        f_tau = solve @ (of_tree.da @ d.dtau - np.eye(nv))
+        u_q, u_v, u_f = self.slopes(np.array([t]), q, v, f, *last)
+        u_f = u_f[:, chosen]
+        return np.eye(nv) - u_f @ f_tau, np.hstack([u_q + u_f @ f_q, u_v + u_f @ f_v])

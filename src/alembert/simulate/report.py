@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms.failures import heavy
 from alembert.errors import NumericalError, warn
 from alembert.model import Model
 from alembert.model.modal import ModalBody
@@ -153,8 +154,8 @@ def warn_of_energy(run: Run) -> None:
         return
     some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
     q, v = run.q[some], run.v[some]
-    kinetic = run.model.kinetic_energy(q, v, parameters=run._parameters)
-    energy = kinetic + run.model.potential_energy(q, parameters=run._parameters)
+    kinetic = run.model.kinetic_energy(q, v, parameters=run.parameters)
+    energy = kinetic + run.model.potential_energy(q, parameters=run.parameters)
     if system.loads.elements is not None:
         energy = energy + system.loads.elements_at(run.time[some][:, None], q, v, along_time=True)[3]
     work = 0.0 if run._work is None else run._work[some]
@@ -165,7 +166,7 @@ def warn_of_energy(run: Run) -> None:
         len(run.time) < FEW
     ):  # it may have moved faster in between than at any record, all of which may be at rest
         between = run.model.difference(q[:-1], q[1:]) / np.diff(run.time)[:, None]
-        means = run.model.kinetic_energy(q[:-1], between, parameters=run._parameters)
+        means = run.model.kinetic_energy(q[:-1], between, parameters=run.parameters)
         scale = 3 * max(scale, float(np.max(means)), 1e-3 * float(np.max(np.abs(energy))))
     if not np.max(error) > limit * scale:
         return
@@ -182,18 +183,21 @@ def warn_of_energy(run: Run) -> None:
 
 def warn_of_stiffening(run: Run) -> None:
     """Warn where bodies without motion-induced stiffness turn so fast that it matters, or deflections are not small."""
-    if any(np.ndim(x) for x in (run._parameters or {}).values()):
+    flexible = run.model.space.of_bodies
+    if not flexible or any(np.ndim(x) for x in (run.parameters or {}).values()):
         return
     some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
     q, v = run.q[..., some, :], run.v[..., some, :]
-    for name, owner in run.model.space.of_bodies.items():
+    for sentence in heavy(run.model, q, run.parameters):
+        warn(f"simulate: {sentence}")
+    for name, owner in flexible.items():
         body = run.model.body(name).flexible
         if body is None:
             continue
         _warn_of_deflection(run, name, body, q[..., owner.q])
         if body.is_consistent:
             continue
-        motion = run.model.frame_velocity(q, v, name, parameters=run._parameters)
+        motion = run.model.frame_velocity(q, v, name, parameters=run.parameters)
         rate = float(np.nanmax(np.linalg.norm(motion[..., :3], axis=-1), initial=0.0))
         first = float(body.frequencies(run.model.parameter_values)[0])
         if rate > FAST * first:
@@ -207,7 +211,7 @@ def warn_of_stiffening(run: Run) -> None:
 
 def _warn_of_deflection(run: Run, name: str, body: ModalBody, x: Array) -> None:
     """Of the nodes, from modal coordinates (..., modes), against the extent of the body."""
-    values: dict[str, Any] = {**run.model.parameter_values, **(run._parameters or {})}
+    values: dict[str, Any] = {**run.model.parameter_values, **(run.parameters or {})}
     if not body.nodes:
         return
     places, shapes = (
@@ -235,7 +239,7 @@ def _weak_point(run: Run, some: Array, first: int) -> str:
             return f"joint {owner.name!r} comes near to a singular place at t = {t:.6g} s; "
     if not system.active:
         return ""
-    G = model.constraint_jacobian(run.q[before], parameters=run._parameters) if not system.switches else None
+    G = model.constraint_jacobian(run.q[before], parameters=run.parameters) if not system.switches else None
     if G is None or not G.shape[-2]:
         return ""
     sizes = np.linalg.svd(G, compute_uv=False)
@@ -271,7 +275,7 @@ def report_of(run: Run) -> Report:
     if _is_isolated(system, run.efforts) and all(event.internal for event in run.events):
         h = run.momentum
         moved = np.abs(h - h[..., :1, :])
-        A = model.momentum_matrix(run.q, about="world", parameters=run._parameters)
+        A = model.momentum_matrix(run.q, about="world", parameters=run.parameters)
         terms = np.einsum(
             "...ij,...j->...i", np.abs(A), np.abs(run.v)
         )  # the body at rest too may have parts that move
@@ -279,7 +283,7 @@ def report_of(run: Run) -> Report:
         momentum = tuple(
             float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
         )
-        centre = model.center_of_mass(run.q, parameters=run._parameters)
+        centre = model.center_of_mass(run.q, parameters=run.parameters)
         own = h[..., :3] - np.cross(centre, h[..., 3:])
         spin = float(
             np.max(np.abs(own - own[..., :1, :])) / max(float(np.max(terms[..., :3])), np.finfo(float).tiny)
@@ -330,7 +334,7 @@ def _constraint_error(run: Run) -> float:
             residual = system.model.constraint_residual(
                 run.q[..., first:last, :],
                 active=topology.active,
-                parameters={**(run._parameters or {}), **values} or None,
+                parameters={**(run.parameters or {}), **values} or None,
             )
             worst = max(worst, float(np.max(np.abs(residual))))
     return worst

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.arguments import is_number
+from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.simulate.channels import Channel, request
@@ -83,8 +85,8 @@ class Run(Showing):
     # --- what follows from the motion --------------------------------------------------------------------------
 
     @property
-    def _parameters(self) -> dict[str, Array] | None:
-        """Parameters that vary over the batch, made to vary along it but not along time; masses that fall do."""
+    def parameters(self) -> dict[str, Array] | None:
+        """Those that the run was given, by name (..., 1), and masses that fall (..., N)."""
         given = self._system.own_parameters or {}
         found = {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
         if self.controller_states is not None:
@@ -113,11 +115,11 @@ class Run(Showing):
 
     @cached_property
     def kinetic_energy(self) -> Array:
-        return self.model.kinetic_energy(self.q, self.v, parameters=self._parameters)
+        return self.model.kinetic_energy(self.q, self.v, parameters=self.parameters)
 
     @cached_property
     def potential_energy(self) -> Array:
-        own = self.model.potential_energy(self.q, parameters=self._parameters)
+        own = self.model.potential_energy(self.q, parameters=self.parameters)
         return own if self._from_elements is None else own + self._from_elements[3]
 
     @cached_property
@@ -134,7 +136,7 @@ class Run(Showing):
     @cached_property
     def momentum(self) -> Array:
         """(..., N, 6): angular and linear, in world axes about the world's origin."""
-        return self.model.momentum(self.q, self.v, about="world", parameters=self._parameters)
+        return self.model.momentum(self.q, self.v, about="world", parameters=self.parameters)
 
     @cached_property
     def required_efforts(self) -> Array:
@@ -158,7 +160,7 @@ class Run(Showing):
         if self._work is not None:
             return self._work
         if self._notes is not None:
-            from alembert.simulate.fixed_steps import work_along_steps
+            from alembert.simulate.fixed_run import work_along_steps
 
             return work_along_steps(self) + self._carried
         P, time = self._power_over_records, self.time
@@ -174,22 +176,51 @@ class Run(Showing):
         return bool(self._system.feedback.flows)
 
     @property
-    def _carried(self) -> Any:
-        """(..., N): the energy that came with masses that flowed, less than zero where they left."""
-        total: Any = 0.0
+    def held_efforts(self) -> Array:
+        """(..., N, nv): the part of `efforts` that stays as it is from each record to the next."""
+        return np.zeros(self.efforts.shape) if self._held is None else self._held[0]
+
+    @property
+    def mass_rates(self) -> dict[str, Array]:
+        """(N,): how fast masses change [kg/s], by parameter; those that fall by steps, at records, are not in it."""
+        flows = [flow for _, flow in self._system.feedback.flows if flow.controller.burnt is None]
+        return {flow.controller.parameter: flow.rates(self.time) for flow in flows}
+
+    def carried(self, quantity: Callable[[dict[str, Array] | None], Array]) -> Array:
+        """(..., N, ...): what came of a quantity with masses that flowed, up to each record; less than zero where they left.
+
+        `quantity` is a function of the parameters that gives it at all records, as `lambda p: model.energy(run.q, run.v,
+        parameters=p)`.
+        """
+        now = self.parameters
+        total = np.zeros(np.shape(quantity(now)))
+        along = self.q.ndim - 2  # the axis of time
         for _, flow in self._system.feedback.flows:
-            now, name = self._parameters or {}, flow.controller.parameter
-            d = 1e-3 * float(np.max(now[name]))
-            more, less = (
-                self.model.energy(self.q, self.v, parameters={**now, name: now[name] + x}) for x in (d, -d)
+            assert now is not None
+            name = flow.controller.parameter
+            mass = now[name]
+            if name not in self.mass_rates:
+                before = np.concatenate([mass[..., :1], mass[..., :-1]], axis=-1)
+                gone = quantity(now) - quantity({**now, name: before})
+                total = total + np.cumsum(gone, axis=along)
+                continue
+            d = 1e-3 * float(np.max(mass))
+            near, far = (
+                quantity({**now, name: mass + x}) - quantity({**now, name: mass - x}) for x in (d, 2 * d)
             )
-            each = (more - less) / (2 * d)  # of a kilogram
-            if flow.controller.burnt is None:
-                total = total + by_simpson(each * flow.rates(self.time), self.time)
-            else:
-                steps = (each[..., 1:] + each[..., :-1]) / 2 * np.diff(now[name], axis=-1)
-                total = total + np.cumsum(np.insert(steps, 0, 0.0, axis=-1), axis=-1)
+            each = (8 * near - far) / (12 * d)  # of a kilogram
+            rates = self.mass_rates[name].reshape(-1, *(1,) * (total.ndim - along - 1))
+            total = total + scipy.interpolate.CubicSpline(
+                self.time, each * rates, axis=along
+            ).antiderivative()(self.time)
         return total
+
+    @property
+    def _carried(self) -> Any:
+        """(..., N): the energy that came with masses that flowed."""
+        if not self.has_mass_flow:
+            return 0.0
+        return self.carried(lambda p: self.model.energy(self.q, self.v, parameters=p))
 
     @cached_property
     def _power_over_records(self) -> Array:
@@ -235,6 +266,10 @@ class Run(Showing):
         """
         from alembert.simulate.run import _resume
 
+        if not (is_number(duration) and duration > 0):
+            raise ArgumentError(f"resume: duration is {duration!r}, expected a positive time in seconds")
+        if time is not None and not is_number(time):
+            raise ArgumentError(f"resume: time is {time!r}, expected that of a record, in seconds")
         k = len(self.time) - 1
         if time is not None:
             k = int(np.argmin(np.abs(self.time - time)))
@@ -278,7 +313,7 @@ class Run(Showing):
             )
         columns = self._columns()
         path = Path(path)
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with writing(path), path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(
                 ["time [s]", *(f"{name} [{unit}]" if unit else name for name, unit, _ in columns)]

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.actuators import Drive
 from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.adaptive_run import Restart, run_adaptive
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long_steps
-from alembert.simulate.closed_loops import Stabilisation
-from alembert.simulate.error_control import Restart, run_adaptive
-from alembert.simulate.fixed_steps import run_fixed
-from alembert.simulate.inputs import Inputs, Settings
-from alembert.simulate.instants import asked_in_python
+from alembert.simulate.compiled_schedule import asked_in_python
+from alembert.simulate.fixed_run import run_fixed
+from alembert.simulate.inputs import Inputs, Settings, Stabilisation
 from alembert.simulate.report import warn_of_energy, warn_of_stiffening
 from alembert.simulate.result import Run
+from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+_LEAST_TOLERANCE = 2.3e-14
+"""below a hundred units of rounding SciPy's integrators raise it themselves"""
 ROUNDING = 1e-14
 """how far off the surface, relative to the size of a loop, a state may be without being put back on it"""
 
@@ -96,6 +99,7 @@ def simulate(
             `sensor:gyro@50` (50 a second), ...; see `alembert.simulate.channels`.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
+    check_model("simulate", model)
     inputs = Inputs(
         controller,
         efforts,
@@ -110,12 +114,22 @@ def simulate(
         forces,
     )
     model = inputs.model(model)
-    if integrator != "auto" and integrator not in INTEGRATORS:
+    if not isinstance(integrator, str) or integrator not in ("auto", *INTEGRATORS):
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
     for name, value in (("duration", duration), ("step", step), ("interval", interval)):
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
+    if not is_number(start):
+        raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
+    if not (is_number(tolerance) and tolerance >= _LEAST_TOLERANCE):
+        raise ArgumentError(
+            f"simulate: tolerance is {tolerance!r}, expected a number of at least {_LEAST_TOLERANCE:g}"
+        )
+    if not (is_number(absolute_tolerance) and absolute_tolerance > 0):
+        raise ArgumentError(
+            f"simulate: absolute_tolerance is {absolute_tolerance!r}, expected a positive number"
+        )
     system = Simulation(model, inputs, batch)
     if batch and inputs.stops:
         raise UnsupportedError(
@@ -138,7 +152,7 @@ def simulate(
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
     if system.bound_laws:
-        steps = f"the integrator is {chosen!r}" if chosen in (*ADAPTIVE, *IMPLICIT) else None
+        steps = f"the integrator is {chosen!r}" if chosen in (*ADAPTIVE, *IMPLICIT, *MULTISTEP) else None
         why = steps or asked_in_python(system, system.watched_events)
         if why is not None:
             reason = (
@@ -174,10 +188,10 @@ def simulate(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'radau' if it is stiff, otherwise 'rk4' or 'dop853'"
             )
-        if not model.is_constrained or system.check_closed(q, v) > ROUNDING or system.prescribes:
+        if not model.is_constrained or system.surface.check_closed(q, v) > ROUNDING or system.prescribes:
             q, v = system.settled(start, q, v)
     if system.loads.reading is not None:
-        system.chosen(q, v, unique=True)
+        system.surface.chosen(q, v, unique=True)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
     if system.constrained and system.prescribes and stabilisation != "projection":

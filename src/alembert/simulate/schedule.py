@@ -229,9 +229,11 @@ def common_tick(controllers: Sequence[Sampled], instruments: Sequence[Instrument
     """The longest interval of which all periods, delays and offsets are multiples."""
     given: list[Measured | Sampled] = [*(x.given for x in instruments), *controllers]
     values = [x for c in given for x in (c.period, c.delay, c.offset) if x > 0]
+    return common_part(values)
+
+
+def common_part(values: Sequence[float]) -> float:
+    """The longest time of which all are multiples."""
     fractions = [Fraction(x).limit_denominator(10**9) for x in values]
-    tick = fractions[0]
-    for other in fractions[1:]:
-        common = math.lcm(tick.denominator, other.denominator)
-        tick = Fraction(math.gcd(int(tick * common), int(other * common)), common)
-    return float(tick)
+    common = math.lcm(*(x.denominator for x in fractions))
+    return math.gcd(*(int(x * common) for x in fractions)) / common

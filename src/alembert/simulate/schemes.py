@@ -1,7 +1,7 @@
 """Fixed-step schemes for q' = rate(q, v), v' = a(t, q, v) on the configuration manifold.
 
 Each scheme is written once. It works on arrays, and on expressions from which the compiled loop is made
-(`alembert.simulate.stepping`). A *point* is a time, a state and its accelerations; `at(t, q, v)` makes one.
+(`alembert.simulate.step_code`). A *point* is a time, a state and its accelerations; `at(t, q, v)` makes one.
 
 Commutator-free Runge-Kutta (Celledoni, Marthinsen and Owren 2003): slopes of q are body velocities, displacements
 are composed by `integrate` instead of added. With V_j the velocities of the stages,
@@ -255,3 +255,4 @@ SCHEMES: dict[str, Scheme] = {
         Scheme("adams_moulton4", 4, adams_moulton, 3, choose="two evaluations per step, smooth motion"),
     )
 }
+MULTISTEP = tuple(scheme.name for scheme in SCHEMES.values() if scheme.past)

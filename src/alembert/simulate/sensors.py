@@ -12,21 +12,21 @@ its own: that of SFC64 with these three numbers as its seed.
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
+from alembert.arguments import is_number, numbers
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
-from alembert.simulate.controllers import columns, to_multiples
+from alembert.simulate.controllers import Sampled, columns, to_multiples
 from alembert.simulate.elements import Places
 from alembert.spatial import quaternion
 
@@ -133,14 +133,14 @@ class Measured:
     def __post_init__(self) -> None:
         if not isinstance(self.sensor, str | Sensor | Observer | SymbolicObserver):
             raise ArgumentError(f"Measured: sensor is {self.sensor!r}, expected a name or a Sensor")
-        if not (math.isfinite(self.period) and self.period > 0):
+        if not (is_number(self.period) and self.period > 0):
             raise ArgumentError(f"Measured: period is {self.period!r}, expected a positive time in seconds")
         for name in ("delay", "quantum", "offset"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (is_number(value) and value >= 0):
                 raise ArgumentError(f"Measured: {name} is {value!r}, expected zero or a positive number")
         for name in ("noise", "bias", "walk"):
-            x = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
+            x = np.atleast_1d(numbers("Measured", name, getattr(self, name)))
             if x.ndim != 1 or not np.isfinite(x).all() or (name != "bias" and np.any(x < 0)):
                 raise ArgumentError(
                     f"Measured: {name} is {getattr(self, name)!r}, expected "
@@ -295,7 +295,7 @@ class Instrument:
             bits.random_raw(_MIXED, output=False)
             stream.standard_normal(out=found[k])
         if self.drawn[2]:
-            found[..., -1] = ndtr(found[..., -1])
+            found[..., -1] = scipy.special.ndtr(found[..., -1])
         if len(self._blocks) > 1:
             self._blocks.pop(next(iter(self._blocks)))
         self._blocks[number] = found
@@ -412,3 +412,30 @@ class Instrument:
         A = model.frame_acceleration(q, v, a, target, reference="local_world_aligned", **given)
         specific = A[..., 3:] - system.gravity_at(t, X.translation)
         return np.einsum("...ji,...j->...i", X.rotation, specific)
+
+
+def instruments(
+    model: Model, sensors: Sequence[Measured], laws: Sequence[Sampled], batch: tuple[int, ...]
+) -> tuple[Instrument, ...]:
+    """The sensors of a run at work, checked against what sampled laws read and post."""
+    for given in sensors:
+        if not isinstance(given, Measured):
+            raise ArgumentError(f"simulate: sensors has {given!r}, expected Measured(sensor, period, ...)")
+    found = tuple(Instrument.of(model, given, batch) for given in sensors)
+    names = [x.name for x in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"simulate: sensors: {name!r} is given twice")
+    posted = [name for law in laws for name in law.posts]
+    for name in posted:
+        if posted.count(name) > 1 or name in names:
+            raise ArgumentError(
+                f"simulate: {name!r} is posted twice, or is a sensor too; expected one source"
+            )
+    for law in laws:
+        for name in law.reads:
+            if name not in (*names, *posted):
+                raise ArgumentError(
+                    unknown("simulate: a sampled controller reads no sensor", name, [*names, *posted])
+                )
+    return found

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import rank
-from alembert.constraints.tolerances import CLOSED
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.model import Model
-from alembert.model.printing import unknown
-from alembert.simulate import chart_rates
+from alembert.simulate import chart_equation
 from alembert.simulate.actuators import JointDrives
-from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
+from alembert.simulate.closed_loops import STAGE, compiles
+from alembert.simulate.compiled_schedule import CompiledSchedule
+from alembert.simulate.constraint_surface import ConstraintSurface
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
-from alembert.simulate.flight import Flight
 from alembert.simulate.gravity import GravityField
-from alembert.simulate.inputs import Inputs, as_sequence
-from alembert.simulate.instants import Instants
+from alembert.simulate.inputs import Inputs, Stabilisation, as_sequence
 from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import StatePoint
-from alembert.simulate.sensors import Instrument, Measured
-from alembert.simulate.stepping import Layout, StepModel
+from alembert.simulate.sensors import Instrument, instruments
+from alembert.simulate.step_code import Layout, StepModel
+from alembert.simulate.symmetries import FreeRoots
 
 Array = np.ndarray
 
@@ -59,13 +57,18 @@ class Simulation:
         """the states of continuous controllers at present, for reactions and accelerometers"""
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
-        self.instruments = self._sort_sensors(as_sequence(inputs.sensors))
+        self.instruments: tuple[Instrument, ...] = ()
+        sensors = as_sequence(inputs.sensors)
+        if self.sampled or sensors:
+            self.instruments = instruments(own, sensors, self.sampled, batch)
         self.bound_laws = self._bind_laws()
-        self._motions = Motions(model, inputs.prescribed or {}, self.loads.tables)
-        self.prescribed, self.prescribes = self._motions.mask, self._motions.any
-        """which speeds follow a motion"""
-        self.motion, self.motions = self._motions.function, self._motions.functions
-        self.flight = Flight(model, self.prescribed)
+        self.prescribes, self.prescribed = bool(inputs.prescribed), np.zeros(model.nv, dtype=bool)
+        """whether and which speeds follow a motion"""
+        self.motion: ca.Function | None = None
+        self.motions: Mapping[str, Callable[[float], Any]] = {}
+        if self.prescribes:
+            followed = self.prescribed_motions
+            self.prescribed, self.motion, self.motions = followed.mask, followed.function, followed.functions
         acted = np.flatnonzero(self.prescribed & self.loads.acted_on)
         if len(acted):
             raise ArgumentError(
@@ -74,6 +77,18 @@ class Simulation:
             )
         if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
+
+    @cached_property
+    def prescribed_motions(self) -> Motions:
+        return Motions(self.model, self.inputs.prescribed or {}, self.loads.tables)
+
+    @cached_property
+    def free_roots(self) -> FreeRoots:
+        return FreeRoots(self.model, self.prescribed)
+
+    @cached_property
+    def surface(self) -> ConstraintSurface:
+        return ConstraintSurface(self)
 
     # --- what holds --------------------------------------------------------------------------------------------
 
@@ -161,31 +176,6 @@ class Simulation:
 
     # --- sensors -----------------------------------------------------------------------------------------------
 
-    def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
-        for given in sensors:
-            if not isinstance(given, Measured):
-                raise ArgumentError(
-                    f"simulate: sensors has {given!r}, expected Measured(sensor, period, ...)"
-                )
-        found = tuple(Instrument.of(self.own, given, self.batch) for given in sensors)
-        names = [x.name for x in found]
-        for name in names:
-            if names.count(name) > 1:
-                raise ArgumentError(f"simulate: sensors: {name!r} is given twice")
-        posted = [name for law in self.sampled for name in law.posts]
-        for name in posted:
-            if posted.count(name) > 1 or name in names:
-                raise ArgumentError(
-                    f"simulate: {name!r} is posted twice, or is a sensor too; expected one source"
-                )
-        for law in self.sampled:
-            for name in law.reads:
-                if name not in (*names, *posted):
-                    raise ArgumentError(
-                        unknown("simulate: a sampled controller reads no sensor", name, [*names, *posted])
-                    )
-        return found
-
     def _bind_laws(self) -> dict[int, BoundLaw]:
         """Sampled laws on expressions, by their numbers, once all sizes are known."""
         sizes: dict[str, int | None] = {x.name: x.entries for x in self.instruments}
@@ -257,7 +247,7 @@ class Simulation:
     def _for_controllers(self) -> Array:
         return self.parameter_array() if self.feedback.is_compiled and self.model.parameters else np.zeros(0)
 
-    def plant(self, *, held: bool, instants: Instants | None = None) -> StepModel:
+    def plant(self, *, held: bool, sampling: CompiledSchedule | None = None) -> StepModel:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
         return StepModel(
             self.model,
@@ -267,7 +257,7 @@ class Simulation:
             motion=self.motion,
             prescribed=tuple(bool(x) for x in self.prescribed),
             elements=self.loads.elements,
-            instants=instants,
+            sampling=sampling,
             flows=tuple((k, flow.index) for k, flow in self.feedback.flows),
             burnt=tuple(
                 (k, flow.index, flow.controller.burnt)
@@ -282,9 +272,9 @@ class Simulation:
         """What error control evaluates, in machine code: rates, the way back to the constraints, and the state of both."""
         plant = self.plant(held=False)
         return (
-            chart_rates.rates_kernel(plant),
-            chart_rates.settling_kernel(plant),
-            chart_rates.chart_layout(plant),
+            chart_equation.rates_kernel(plant),
+            chart_equation.settling_kernel(plant),
+            chart_equation.chart_layout(plant),
         )
 
     # --- what else acts ----------------------------------------------------------------------------------------
@@ -318,11 +308,12 @@ class Simulation:
 
     def check_motions(self, start: float, duration: float) -> None:
         """Refuse prescribed motions that contradict themselves."""
-        self._motions.check(start, duration)
+        if self.prescribes:
+            self.prescribed_motions.check(start, duration)
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
-        return self._motions.imposed(t, q, v)
+        return self.prescribed_motions.imposed(t, q, v) if self.prescribes else (q, v)
 
     def all_efforts(
         self,
@@ -350,66 +341,8 @@ class Simulation:
 
     def reading_efforts(self, t: Any, q: Array, v: Array, tau: Array) -> Array:
         """(..., nv): of what reads reactions, besides all other efforts tau; t is a time, or (N, 1) times."""
-        if self.loads.reading is None:
-            return np.zeros(self.model.nv)
-        if np.ndim(t) and (self.loads.has_wrenches or self.prescribes):
-            found = [
-                self._reading(float(x), q[..., k, :], v[..., k, :], np.broadcast_to(tau, v.shape)[..., k, :])
-                for k, x in enumerate(np.ravel(t))
-            ]
-            return np.stack(found, axis=-2)
-        return self._reading(t, q, v, tau)
-
-    def _reading(self, t: Any, q: Array, v: Array, tau: Array) -> Array:
-        """The efforts of what reads reactions."""
-        assert self.loads.reading is not None
-        held = tuple(self.prescribed.tolist()) if self.prescribes else ()
-        p = self.parameter_array()
-        p = p[..., None, :] if np.ndim(t) and p.ndim > 1 else p
-        last = [p] if self.model.parameters else []
-        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v, tau]
-        if held:
-            given.append(self._motions.at(float(t))[2])
-        if self.loads.has_wrenches:
-            given.append(self.loads.wrench_array(float(t), q, v, self.parameters))
-        chosen = self.chosen(q, v, unique=True, along_time=bool(np.ndim(t)))
-        active = self.model.constrained_compute.rows.system("simulate", self.active).active
-        kernel = self.loads.reading.kernel(wrenches=self.loads.has_wrenches, held=held)
-        u: Array = kernel(*given, chosen, active, *last)[0]
-        if not np.isfinite(u).all():
-            at = np.ravel(t)[int(np.argmin(np.isfinite(u).all(axis=-1).ravel())) % np.size(t)]
-            raise NumericalError(
-                f"simulate: forces that read reactions ({', '.join(map(repr, self.loads.reading.names))}) have no solution "
-                f"at t = {at:.6g} s: they change the reactions by more than they follow from (friction jams the mechanism), "
-                "or these are not finite; a smaller coefficient or a smoother law has one"
-            )
-        return u
-
-    def _reading_slopes(
-        self, t: float, q: Array, v: Array, tau: Array, d: Any, wrenches: Any
-    ) -> tuple[Array, Array]:
-        """How efforts that read reactions follow: all efforts change by X^-1 (U d(q, v) + dtau), where dtau are others.
-
-        With `d` the derivatives of the accelerations under all efforts tau, G^T f = r(q, v, a) - tau gives those of the
-        forces f of the rows, on which the efforts u(q, v, f) depend: X = 1 - u_f f_tau, U = u_(q, v) + u_f f_(q, v).
-        """
-        assert self.loads.reading is not None
-        rows, nv = self.model.constrained_compute.rows, self.model.nv
-        tree, a = rows.primary, d.acceleration
-        last = [self.parameter_array()] if self.model.parameters else []
-        given = {"wrenches": wrenches, "parameters": self.parameters}
-        of_tree = tree.inverse_dynamics_derivatives(q, v, a, **given)
-        chosen = np.flatnonzero(self.chosen(q, v, unique=True))
-        G = rows.terms(q[None], v[None], *(x[None] for x in last))[1][0][chosen]
-        f, solve = np.zeros(rows.count), np.linalg.pinv(G.T)
-        f[chosen] = solve @ (tree.inverse_dynamics(q, v, a, **given) - tau)
-        pushed = rows.blocks.spread_square(rows.derivatives(q, v, a, f, *last)[0])[0]
-        f_q = solve @ (of_tree.dq + of_tree.da @ d.dq - pushed)
-        f_v = solve @ (of_tree.dv + of_tree.da @ d.dv)
-        f_tau = solve @ (of_tree.da @ d.dtau - np.eye(nv))
-        u_q, u_v, u_f = self.loads.reading.slopes(np.array([t]), q, v, f, *last)
-        u_f = u_f[:, chosen]
-        return np.eye(nv) - u_f @ f_tau, np.hstack([u_q + u_f @ f_q, u_v + u_f @ f_v])
+        reading = self.loads.reading
+        return np.zeros(self.model.nv) if reading is None else reading.efforts(self, t, q, v, tau)
 
     def point(
         self,
@@ -429,14 +362,14 @@ class Simulation:
         """
         if self.feedback.flows and x is not None:
             self.x = x
-        q, v = self._motions.imposed(t, q, v)
+        q, v = self.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, x=x, held=held, complete=complete)
         wrenches = self.loads.wrenches_at(t, q, v, within)
         model = self.model
         if self.prescribes:
             a, _ = self._hybrid(t, q, v, tau, wrenches)
         elif self.constrained:
-            u, away = self.flight.apart(v)
+            u, away = self.free_roots.apart(v)
             a = model.constrained_dynamics(
                 q,
                 u,
@@ -446,17 +379,17 @@ class Simulation:
                 parameters=self.parameters,
                 closure_tolerance=STAGE,
             ).accelerations
-            a = a - away if self.flight.roots else a
+            a = a - away if self.free_roots.roots else a
             if self.stabilisation.method != "projection":
                 dq, dv = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
                 return StatePoint(t, q, *self.stabilisation.rates(v, a, dq, dv))
         else:
-            a = self.flight.accelerations(q, v, tau, wrenches=wrenches, parameters=self.parameters)
+            a = self.free_roots.accelerations(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return StatePoint(t, q, v, a)
 
     def _hybrid(self, t: float, q: Array, v: Array, tau: Array, wrenches: Any) -> tuple[Array, Array]:
         """Accelerations and efforts where some degrees of freedom follow their motions."""
-        a_given = self._motions.at(t)[2]
+        a_given = self.prescribed_motions.at(t)[2]
         if self.constrained:
             return self.model.constrained_compute.constrained_hybrid(
                 q,
@@ -471,7 +404,9 @@ class Simulation:
                 closed=STAGE,
             )
         free = (~self.prescribed).astype(float)
-        a, total = self.flight.hybrid(q, v, tau, a_given, free, wrenches=wrenches, parameters=self.parameters)
+        a, total = self.free_roots.hybrid(
+            q, v, tau, a_given, free, wrenches=wrenches, parameters=self.parameters
+        )
         return a, total
 
     def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:
@@ -512,7 +447,7 @@ class Simulation:
         d = self.derivatives(t, q, v, tau, within)
         A = d.dtau
         if self.loads.reading is not None:
-            X, U = self._reading_slopes(t, q, v, tau, d, wrenches)
+            X, U = self.loads.reading.feedback_slopes(self, t, q, v, tau, d, wrenches)
             slopes, A = slopes.copy(), np.linalg.solve(X.T, A.T).T
             slopes[:, : 2 * nv] += U
         found = A @ slopes
@@ -523,85 +458,14 @@ class Simulation:
             found[p], found[:, : 2 * nv][:, np.tile(p, 2)] = 0.0, 0.0
         return found
 
-    def distance(self, q: Array) -> float:
-        """The largest residual of loops and couplings [m, rad]."""
-        if not self.active:
-            return 0.0
-        residual = self.model.constraint_residual(q, active=self.active, parameters=self.parameters)
-        return float(np.max(np.abs(residual), initial=0.0))
-
     def energy(self, t: float, q: Array, v: Array) -> float:
         """Kinetic and potential, that of force elements included."""
         E = self.own.energy(q, v, parameters=self.own_parameters)
         return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
-    def chosen(self, q: Array, v: Array, *, unique: bool = False, along_time: bool = False) -> Array:
-        """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others.
-
-        With `unique`, refuse sets that leave out rows which do not vanish: forces are a choice then. `along_time`: states
-        are (*batch, N, n), and parameters vary over the batch alone.
-        """
-        active, parameters = self.active if unique else None, self.parameters
-        if along_time and parameters:
-            parameters = {name: np.asarray(x, dtype=float)[..., None] for name, x in parameters.items()}
-        s, terms = self.model.constrained_compute.constraint_terms(
-            "simulate", q, {"v": v}, active, parameters
-        )
-        constraints = self.model.constrained_compute.rows.system("simulate", active)
-        moving = terms.jacobian * ~self.prescribed  # drives hold the others
-        found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
-        if unique:
-            # of the whole rows: what drives hold already has no force of its own either
-            length = np.linalg.norm(terms.jacobian, axis=-1) / rank.scales(terms.jacobian, constraints.groups)
-            left = np.where(found, 0.0, length)
-            if np.max(left, initial=0.0) > rank.RANK:
-                row = int(np.argmax(np.max(left, axis=0)))
-                raise NumericalError(
-                    f"simulate: forces read reactions, but the constraints are redundant ({constraints.owner_name(row)} "
-                    "follows from others, or from prescribed motion), so that reactions are not unique; take a loop out, or "
-                    "close it by a pair with fewer rows (PointOnLine, Distance, Spherical)"
-                )
-        rows = constraints.over_all(found.astype(float))
-        return rows.reshape(*s.shape, rows.shape[-1])
-
-    def check_closed(self, q: Array, v: Array) -> float:
-        """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
-        s, terms = self.model.constrained_compute.constraint_terms(
-            "simulate", q, {"v": v}, self.active, self.parameters
-        )
-        constraints = self.model.constrained_compute.rows.system("simulate", self.active)
-        constraints.check_closed(s, terms, s.vectors[0], CLOSED)
-        return float(np.max(terms.slack, initial=0.0))
-
-    def choose(self, q: Array, v: Array) -> rank.Choice | None:
-        """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
-        if not (self.active and self.model.is_constrained):
-            return None
-        _, terms = self.model.constrained_compute.constraint_terms(
-            "simulate", q, {"v": v}, self.active, self.parameters
-        )
-        constraints = self.model.constrained_compute.rows.system("simulate", self.active)
-        constraints.kept = constraints.chosen(terms, 0)
-        return constraints.kept
-
-    def project(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Back onto the surface of closed loops, where there are any."""
-        if not (self.constrained and self.active) or self.stabilisation.method != "projection":
-            return q, v
-        return self.nearest(q, v)
-
-    def nearest(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state nearest to one that has drifted; prescribed coordinates and speeds stay."""
-        if self.prescribes:
-            return self.model.constrained_compute.constraint_projection_holding(
-                q, v, np.flatnonzero(self.prescribed), self.active, self.parameters
-            )
-        state = self.model.project(q, v, active=self.active, parameters=self.parameters)
-        return state.q, state.v
-
     def settled(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place, and loops closed around it."""
-        return self.project(*self.imposed(t, q, v))
+        return self.surface.project(*self.imposed(t, q, v))
 
     @property
     def dissipates(self) -> bool:

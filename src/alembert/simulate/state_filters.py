@@ -37,7 +37,7 @@ from alembert.simulate.inputs import Inputs
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
 from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.stepping import SchemeManifold
+from alembert.simulate.step_code import SchemeManifold
 from alembert.spatial import quaternion
 
 Array = np.ndarray

@@ -13,11 +13,11 @@ from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
-from alembert.simulate import implicit_steps, passages, schemes, stepping, variational
-from alembert.simulate.instants import Instants
+from alembert.simulate import implicit_steps, passages, schemes, step_code, variational
+from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.stepping import Layout, SchemeManifold, StepModel
+from alembert.simulate.step_code import Layout, SchemeManifold, StepModel
 
 Array = np.ndarray
 
@@ -29,7 +29,7 @@ class Diverged(NumericalError):
 class Stepper:
     """`held`: efforts come as numbers, constant over a step; otherwise symbolic controllers are part of the code.
 
-    `instants`: so are sensors and sampled laws.
+    `sampling`: so are sensors and sampled laws.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Stepper:
         start: float,
         *,
         held: bool,
-        instants: Instants | None = None,
+        sampling: CompiledSchedule | None = None,
     ) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
@@ -48,18 +48,18 @@ class Stepper:
         closed = not system.constrained or system.compiles
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
-        self.instants = instants if self.compiled and self.scheme is not None and not held else None
+        self.sampling = sampling if self.compiled and self.scheme is not None and not held else None
         self._parameters = [system.start_parameters()] if model.parameters else []
 
     @cached_property
     def plant(self) -> StepModel:
-        return self.system.plant(held=self.held, instants=self.instants)
+        return self.system.plant(held=self.held, sampling=self.sampling)
 
     @cached_property
     def layout(self) -> Layout:
         if self.scheme is None:
             return self._module.layout(self.plant)
-        return stepping.scheme_layout(self.plant, self.scheme, closed=self.compiled)
+        return step_code.scheme_layout(self.plant, self.scheme, closed=self.compiled)
 
     @property
     def _module(self) -> Any:
@@ -69,12 +69,12 @@ class Stepper:
     def _kernel(self) -> Kernel:
         if self.scheme is None:
             return self._module.stepping_kernel(self.plant)
-        return stepping.stepping_kernel(self.plant, self.scheme)
+        return step_code.stepping_kernel(self.plant, self.scheme)
 
     @cached_property
     def _starter(self) -> Kernel:
         assert self.scheme is not None
-        return stepping.stepping_kernel(self.plant, self.scheme, starting=True)
+        return step_code.stepping_kernel(self.plant, self.scheme, starting=True)
 
     @property
     def past(self) -> int:
@@ -93,9 +93,11 @@ class Stepper:
 
     # --- states ------------------------------------------------------------------------------------------------
 
-    def initial(self, q: Array, v: Array, number: int = 0, x: Array | None = None) -> Array:
-        """`x` are the states of controllers, at the start those that they start with."""
-        system, t = self.system, self.time(number)
+    def initial(
+        self, q: Array, v: Array, number: int = 0, x: Array | None = None, t: float | None = None
+    ) -> Array:
+        """`x` are the states of controllers, at the start those that they start with; t is the time of the number."""
+        system, t = self.system, self.time(number) if t is None else t
         q, v = system.imposed(t, q, v)
         x = system.start_states() if x is None else x
         parts = {"q": q, "v": v}
@@ -109,14 +111,37 @@ class Stepper:
         if "x" in self.layout:
             parts["x"] = x
         if "chosen" in self.layout:
-            parts["chosen"] = system.chosen(q, v)
-        if self.instants is not None:
-            parts["flight"] = self.instants.start(system.batch)
+            parts["chosen"] = system.surface.chosen(q, v)
+        if self.sampling is not None:
+            parts["remembered"] = self.sampling.start(system.batch)
         return self.layout.numeric(number, 0, **parts)
+
+    def after_jump(self, state: Array, effort: Array, t: float) -> Array:
+        """A state that goes on under other efforts than those that led to it: what schemes keep of these is renewed.
+
+        Multistep schemes start anew. Accelerations are those under the new efforts, and their means jump by as much.
+        """
+        found = state.copy()
+        if self.past:
+            found[..., 1] = 0
+        elif self.name == "generalised_alpha":
+            a, b = self.layout["a"], self.layout["b"]
+            new = self.system.point(
+                t,
+                self.q(state).copy(),
+                self.v(state).copy(),
+                effort,
+                x=self.x(state),
+                held=self.held,
+                within=t + self.h / 2,
+            ).a
+            found[..., b] += new - found[..., a]
+            found[..., a] = new
+        return found
 
     def after_instant(self, state: Array, effort: Array, wrench: Array | None) -> Array:
         """A first state with what happens at its own instant done: at the end of a step of no length."""
-        assert self.instants is not None
+        assert self.sampling is not None
         n = self.number(state)
         before = state.copy()
         before[..., 0] = n - 1
@@ -124,17 +149,17 @@ class Stepper:
         kernel = self._starter if self.past else self._kernel
         self._run(kernel, before, self.time(n), 0.0, effort, wrench, 1, 1, out)
         found = state.copy()
-        for part in ("flight", "x") if self.system.pulses else ("flight",):
+        for part in ("remembered", "x") if self.system.pulses else ("remembered",):
             found[..., self.layout[part]] = out[..., 0, self.layout[part]]
         return found
 
     def motion(self, states: Array) -> Array:
         """All but what sensors and sampled laws remember, which need not be numbers (lost samples)."""
-        return states if self.instants is None else states[..., : self.layout["flight"].start]
+        return states if self.sampling is None else states[..., : self.layout["remembered"].start]
 
-    def flight(self, states: Array) -> Array:
+    def remembered(self, states: Array) -> Array:
         """What sensors and sampled laws remember."""
-        return states[..., self.layout["flight"]]
+        return states[..., self.layout["remembered"]]
 
     def q(self, states: Array) -> Array:
         return states[..., self.layout["q"]]
@@ -179,14 +204,22 @@ class Stepper:
 
     def middle(self, state: Array) -> tuple[float, Array, Array]:
         """Time, q and v expected in the middle of the next step, to second order in h."""
-        t = self.time(self.number(state)) + self.h / 2
-        q = self.q(state).copy()
+        return self._ahead(state, self.h / 2)
+
+    def loaded_at(self, state: Array) -> tuple[float, Array, Array]:
+        """The same where the next step takes what is given as numbers: in its middle, or where it balances forces."""
+        return self._ahead(state, self.h if self.name == "generalised_alpha" else self.h / 2)
+
+    def _ahead(self, state: Array, dt: float) -> tuple[float, Array, Array]:
+        t, q = self.time(self.number(state)) + dt, self.q(state).copy()
         if self.name == "variational":
             mean, before = state[..., self.layout["mean"]], state[..., self.layout["before"]]
             v = 2 * mean - before
         else:
             v = self.v(state).copy()
-        return t, self.system.model.integrate(q, self.h / 2 * v), v
+            if "a" in self.layout:
+                v += dt * state[..., self.layout["a"]]
+        return t, self.system.model.integrate(q, dt * v), v
 
     # --- steps -------------------------------------------------------------------------------------------------
 
@@ -221,21 +254,23 @@ class Stepper:
         if not bad.any():
             return following
         renewed = state.copy()
-        renewed[bad, self.layout["chosen"]] = self.system.chosen(self.q(state)[bad], self.v(state)[bad])
+        renewed[bad, self.layout["chosen"]] = self.system.surface.chosen(
+            self.q(state)[bad], self.v(state)[bad]
+        )
         following = np.where(bad[..., None], step(renewed), following)
         bad = lost(following)
         if not bad.any() or bad.ndim:
             return following
-        held = effort if self.instants is None else effort + self.instants.held(self.flight(state))
+        held = effort if self.sampling is None else effort + self.sampling.held(self.remembered(state))
         if self.scheme is not None:
             with suppress(Diverged):  # it stays lost, which is told with its time
                 following = self.python_step(state, held, self.start, self.h)
         if lost(following):
             passed = self._through(state, held)
             following = following if passed is None else passed
-        if self.instants is None or lost(following):
+        if self.sampling is None or lost(following):
             return following
-        following[..., self.layout["flight"]] = self.flight(state)
+        following[..., self.layout["remembered"]] = self.remembered(state)
         return self.after_instant(following, effort, wrench)
 
     def _through(self, state: Array, effort: Array) -> Array | None:
@@ -245,7 +280,7 @@ class Stepper:
         q0, v0 = self.q(state).copy(), self.v(state).copy()
         if not np.isfinite(v0).all() or system.feedback.size:
             return None
-        rate = stepping.chart_kernel(model, "chart_rate")
+        rate = step_code.chart_kernel(model, "chart_rate")
 
         def derivative(time: float, y: Array) -> Array:
             try:
@@ -285,7 +320,7 @@ class Stepper:
             effort,
             *([] if wrench is None else [wrench]),
             *self._parameters,
-            *([] if self.instants is None else self.instants.draws(self.number(state))),
+            *([] if self.sampling is None else self.sampling.draws(self.number(state))),
             *numbers[2:],
         ]
         kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))
@@ -334,14 +369,14 @@ class Stepper:
         if "x" in layout:
             parts["x"] = x
         if "chosen" in layout:
-            parts["chosen"] = system.chosen(q, v)
+            parts["chosen"] = system.surface.chosen(q, v)
         return layout.numeric(state[..., 0] + 1, state[..., 1] + (1 if starting else 0), q=q, v=v, **parts)
 
     def part(
         self, q: Array, v: Array, x: Array, t: float, dt: float, effort: Array, wrench: Array | None
     ) -> Array:
         """The state after a step of length dt from t, by the scheme itself or the one that starts it."""
-        state = self.initial(q, v, x=x)
+        state = self.after_jump(self.initial(q, v, x=x, t=t), effort, t)
         if not self.compiled:
             return self.python_step(state, effort, t, dt)
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))

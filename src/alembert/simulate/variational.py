@@ -8,7 +8,7 @@ of the motion,
 
     l(q_0, e) = h (K - U)(integrate(q_0, e/2), e/h)                                 (1)
 
-and with T(e) of `alembert.simulate.stepping`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete
+and with T(e) of `alembert.simulate.step_code`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete
 Legendre transforms (16) are
 
     p_0 = T(-e)^T l_e - l_q - h/2 f_0                                               (2)
@@ -45,7 +45,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
-from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
+from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 from alembert.sweeps.modal import Integrals
 
@@ -58,7 +58,7 @@ def layout(plant: StepModel) -> Layout:
 
 
 def stepping_kernel(plant: StepModel) -> Kernel:
-    """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
+    """As `alembert.simulate.step_code.stepping_kernel`, on the state described above."""
     if any(plant.prescribed):
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"

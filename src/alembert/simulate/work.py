@@ -6,7 +6,7 @@ a polynomial through Gauss points of the dense output,
     P(t) = sum_k c_k L_k(x),    x = 2 (t - a)/(b - a) - 1,    W(t) = (b - a)/2 int_-1^x P dx         (1)
 
 with Legendre polynomials L_k. Runs with fixed steps have it from their records, or from their steps where records are
-further apart (`alembert.simulate.fixed_steps.work_along_steps`).
+further apart (`alembert.simulate.fixed_run.work_along_steps`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.polynomial import legendre
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.simulate.adaptive import DenseStep, Flow
+from alembert.simulate.adaptive import DenseStep
+from alembert.simulate.chart_equation import Flow
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
@@ -79,9 +81,7 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
 
 def by_simpson(P: Array, time: Array) -> Array:
     """The integral of P (..., N) over time, up to each record."""
-    from scipy.integrate import cumulative_simpson
-
-    return cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+    return scipy.integrate.cumulative_simpson(P, x=time, axis=-1, initial=0.0)
 
 
 class StepNotes:
@@ -93,6 +93,8 @@ class StepNotes:
     def __init__(self, *, single: bool) -> None:
         self.single = single
         self.numbers: list[float] = []
+        self.jumps: set[int] = set()
+        """the steps from which on other efforts or wrenches act"""
         self._efforts: list[tuple[Array, Array]] = []
         self._states: list[tuple[Array, Array, Array]] = []
 

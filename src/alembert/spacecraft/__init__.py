@@ -8,12 +8,14 @@ from alembert.spacecraft.balance import MomentumBalance as MomentumBalance
 from alembert.spacecraft.balance import momentum_balance as momentum_balance
 from alembert.spacecraft.devices import ControlMomentGyro as ControlMomentGyro
 from alembert.spacecraft.devices import MagneticTorquer as MagneticTorquer
+from alembert.spacecraft.devices import ProofMass as ProofMass
 from alembert.spacecraft.devices import ReactionWheel as ReactionWheel
 from alembert.spacecraft.devices import Thruster as Thruster
 from alembert.spacecraft.devices import control_moment_gyro as control_moment_gyro
 from alembert.spacecraft.devices import flexible_panel as flexible_panel
 from alembert.spacecraft.devices import gyro_pyramid as gyro_pyramid
 from alembert.spacecraft.devices import hinged_panel as hinged_panel
+from alembert.spacecraft.devices import proof_mass as proof_mass
 from alembert.spacecraft.devices import reaction_wheel as reaction_wheel
 from alembert.spacecraft.devices import slosh_mass as slosh_mass
 from alembert.spacecraft.devices import slosh_pendulum as slosh_pendulum
@@ -72,8 +74,6 @@ from alembert.spacecraft.pointing import note_docking as note_docking
 from alembert.spacecraft.pointing import scheduled_burns as scheduled_burns
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
-from alembert.spacecraft.proof_masses import ProofMass as ProofMass
-from alembert.spacecraft.proof_masses import proof_mass as proof_mass
 from alembert.spacecraft.redundancy import redundant as redundant
 from alembert.spacecraft.sensors import accelerometer as accelerometer
 from alembert.spacecraft.sensors import earth_sensor as earth_sensor

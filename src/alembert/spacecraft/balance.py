@@ -6,18 +6,22 @@ With H the angular momentum about the centre of mass c and P the linear one, bot
 
 over what acts from outside. In a tree that flies on a free joint the effort of a force on that joint is its whole wrench,
 whatever body it acts on; motors inside, springs and friction have none there. So (1) is an independent check of
-everything in
-between: mass properties, gyroscopic terms, the integrator. It also says where momentum came from, source by source.
+everything in between: mass properties, gyroscopic terms, the integrator. It also says where momentum came from, source by
+source.
+
+Where mass leaves (`MassFlow`, pulses of thrusters with a tank) it takes along the momentum that it had on board: to (1)
+comes the integral of dH/dm m' and of dP/dm m', at the places and speeds of the craft; the rest of what a jet carries is its
+thrust, which is among the forces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Free
@@ -27,6 +31,9 @@ from alembert.simulate.elements import ForceLaw
 
 Array = np.ndarray
 _FEWEST = 5
+_LEFT = "mass that left"
+CLOSED = 1e-10
+"""of the momenta inside: a balance that leaves more is told to be open"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +48,7 @@ class MomentumBalance:
     impulses: Mapping[str, Array]
     """angular, about the centre of mass, up to each record [N m s]"""
     torques: Mapping[str, Array]
-    """about the centre of mass [N m]"""
+    """about the centre of mass [N m]; mass that left has none"""
     forces: Mapping[str, Array]
     """[N]"""
 
@@ -52,8 +59,14 @@ class MomentumBalance:
             f"  angular momentum {_vector(self.angular[0])} -> {_vector(self.angular[-1])} N m s",
         ]
         for name, impulse in self.impulses.items():
-            peak = float(np.max(np.linalg.norm(self.torques[name], axis=-1)))
-            lines.append(f"  {name}: {_vector(impulse[-1])} N m s, at most {peak:.3g} N m")
+            line = f"  {name}: {_vector(impulse[-1])} N m s"
+            if name in self.torques:
+                line += f", at most {float(np.max(np.linalg.norm(self.torques[name], axis=-1))):.3g} N m"
+            lines.append(line)
+        if max(self.angular_error, self.linear_error) > CLOSED:
+            lines.append(
+                f"  more than {CLOSED:.0e} is left: steps are long for this motion, or something acts that is not named here"
+            )
         return "\n".join(lines)
 
 
@@ -65,18 +78,13 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
     """Of a run of one motion, with a record at every step. `forces` are all that act from outside, by name: gravity,
     drag, ...
 
-    What controllers and hardware push with (thrusters, torquers) is in the run. Between records torques are taken as
-    smooth,
-    and commands as held.
+    What controllers and hardware push with (thrusters, torquers) is in the run, and so is mass that left. Between records
+    torques are taken as smooth, and commands of sampled laws as held.
     """
     model = run.model
     if run.q.ndim > 2:
         raise UnsupportedError(
             "momentum_balance: one motion at a time; run the members of a batch one by one"
-        )
-    if run.has_mass_flow:
-        raise UnsupportedError(
-            "momentum_balance: mass leaves in this run, and momentum with it, which is not counted here"
         )
     if len(run.time) < _FEWEST:
         raise ArgumentError(f"momentum_balance: {len(run.time)} records, expected {_FEWEST} or more")
@@ -93,21 +101,19 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
             )
     sources = {name: Forces(model, law) for name, law in (forces or {}).items()}
     parts = [_Part.of(model, roots, piece, sources) for piece in _pieces(run)]
-    if not any(np.any(x) for part in parts for x in part.actuators):
-        parts = [replace(part, actuators=()) for part in parts]
-    names = [*sources, *(["actuators"] if parts[0].actuators else [])]
+    if not any(np.any(part.outside[-1].wrench) for part in parts):
+        parts = [replace(part, outside=part.outside[:-1]) for part in parts]
+    names = [*sources, "actuators"][: len(parts[0].outside)]
     h = np.concatenate([part.momenta[part.kept] for part in parts])
-    torques: dict[str, Array] = {}
-    pushes: dict[str, Array] = {}
-    impulses: dict[str, Array] = {}
-    for k, name in enumerate(names):
-        found = [part.source(k) for part in parts]
-        torques[name], pushes[name] = (
-            np.concatenate([x[j][part.kept] for x, part in zip(found, parts, strict=True)]) for j in (0, 1)
-        )
-        impulses[name] = _gathered([x[2] for x in found], parts)
+    wrenches = {
+        name: np.concatenate([part.outside[k].wrench[part.kept] for part in parts])
+        for k, name in enumerate(names)
+    }
+    impulses = {name: _gathered(parts, k) for k, name in enumerate(names)}
+    if run.has_mass_flow:
+        impulses[_LEFT] = run.carried(lambda p: _momenta(model, roots, run.q, run.v, p or {}))
     total = sum(impulses.values(), np.zeros((len(run.time), 6)))
-    columns = model.momentum_matrix(run.q)
+    columns = model.momentum_matrix(run.q, parameters=run.parameters)
     inside, moving = (
         float(np.max(np.sum(np.linalg.norm(columns[:, s], axis=1) * np.abs(run.v), axis=-1)))
         for s in (slice(0, 3), slice(3, 6))
@@ -119,9 +125,12 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
         float(np.max(np.linalg.norm(off[:, 3:], axis=-1)) / max(moving, 1e-300)),
         h[:, :3],
         {name: x[:, :3] for name, x in impulses.items()},
-        torques,
-        pushes,
+        {name: x[:, :3] for name, x in wrenches.items()},
+        {name: x[:, 3:] for name, x in wrenches.items()},
     )
+
+
+Parameters = Mapping[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,137 +141,206 @@ class _Piece:
     q: Array
     v: Array
     efforts: Array
+    """(n, 2, nv): all of them, and those that are held"""
     kept: Array
+    here: Parameters
+    """from each record on"""
+    until: Parameters
+    """up to each record: of masses that fall by steps, what they were before"""
+    rates: Parameters
+    """of masses that fall smoothly"""
 
 
 def _pieces(run: Run) -> list[_Piece]:
-    """Between events: there slopes jump, though momentum does not."""
+    """Between events: there slopes jump, though momentum does not. Where masses fall, events switch no constraints."""
     found = []
     begin: tuple[float, Array, Array] | None = None
     start = 0
-    ends = [*((event, first) for event, first in run.event_records()), (None, len(run.time))]
-    for event, stop in ends:
-        time, q, v, u = (x[start:stop] for x in (run.time, run.q, run.v, run.efforts))
+    efforts = np.stack([run.efforts, run.held_efforts], axis=1)
+    here, rates = run.parameters or {}, run.mass_rates
+    stepwise = {name for name, x in here.items() if len(x) > 1 and name not in rates}
+    until = {name: np.r_[x[:1], x[:-1]] if name in stepwise else x for name, x in here.items()}
+    ends = [
+        (event, first)
+        for event, first in run.event_records()
+        if not run.has_mass_flow
+        or not (np.array_equal(event.q, event.q_after) and np.array_equal(event.v, event.v_after))
+    ]
+    for event, stop in [*ends, (None, len(run.time))]:
+        time, q, v, u = (x[start:stop] for x in (run.time, run.q, run.v, efforts))
         kept = np.ones(len(time), dtype=bool)
-        held = run.efforts[max(start - 1, 0)]
+        held = efforts[max(start - 1, 0)]
         if begin is not None and (not len(time) or time[0] > begin[0]):
             time, q, v = (np.concatenate([[x], y]) for x, y in zip(begin, (time, q, v), strict=True))
             u, kept = np.concatenate([held[None], u]), np.r_[False, kept]
         if event is not None:
             if not len(time) or event.time > time[-1]:
                 time, q, v = np.r_[time, event.time], np.vstack([q, event.q]), np.vstack([v, event.v])
-                u = np.vstack([u, u[-1] if len(u) else held])
+                u = np.concatenate([u, u[-1:] if len(u) else held[None]])
                 kept = np.r_[kept, False]
             begin = (event.time, event.q_after, event.v_after)
         if len(time):
-            found.append(_Piece(time, q, v, u, kept))
+            at = [
+                {name: x if len(x) == 1 else np.interp(time, run.time, x) for name, x in given.items()}
+                for given in (here, until, rates)
+            ]
+            found.append(_Piece(time, q, v, u, kept, *at))
         start = stop
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """A piece with its momenta (n, 6), and moments and forces (n, 3) of each source; of actuators, impulses (n, 6) too."""
+class _Source:
+    """Moments about the centre of mass and forces (n, 6), and impulses from the beginning of a piece on (n, 6)."""
 
-    time: Array
+    wrench: Array
+    impulse: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A piece with its momenta (n, 6) and what acts from outside; what is in the run comes last."""
+
     kept: Array
     momenta: Array
-    outside: tuple[tuple[Array, Array], ...]
-    actuators: tuple[Array, ...]
+    outside: tuple[_Source, ...]
 
     @classmethod
     def of(cls, model: Model, roots: Any, piece: _Piece, sources: Mapping[str, Forces]) -> _Part:
-        time, q, v = piece.time, piece.q, piece.v
-        near, slow = _at_rest(model, roots, q, v)
-        h = np.concatenate([model.momentum(near, slow)[:, :3], model.momentum(q, v)[:, 3:]], axis=-1)
+        near, slow = _at_rest(model, roots, piece.q, piece.v, piece.here)
         outside = []
         for acting in sources.values():
-            tau = np.stack([acting.efforts(q[k], v[k], t=float(time[k])) for k in range(len(time))])
-            outside.append(_outside(model, roots, near, tau))
-        n, f = _outside(model, roots, near, piece.efforts)
-        held = _held(model, piece, roots, near, slow)
-        return cls(time, piece.kept, h, tuple(outside), (n, f, held))
 
-    def source(self, k: int) -> tuple[Array, Array, Array]:
-        """Moments, forces, and impulses from the beginning of the piece on."""
-        if k == len(self.outside):
-            n, f, impulses = self.actuators
-            return n, f, impulses
-        n, f = self.outside[k]
-        if len(self.time) < 2:
-            return n, f, np.zeros((len(n), 6))
-        both = np.concatenate([n, f], axis=-1)
-        return n, f, CubicSpline(self.time, both).antiderivative()(self.time)
+            def wrench(given: Parameters, acting: Forces = acting) -> Array:
+                return _outside(model, roots, near, _efforts(acting, piece, given), given)
+
+            outside.append(_Source(wrench(piece.here), _integrated(piece, wrench)))
+        every, held = piece.efforts[:, 0], piece.efforts[:, 1]
+        smooth = _integrated(piece, lambda given: _outside(model, roots, near, every - held, given))
+        commanded = _held(model, piece, roots, near, slow)
+        outside.append(_Source(_outside(model, roots, near, every, piece.here), smooth + commanded))
+        return cls(piece.kept, _momenta(model, roots, piece.q, piece.v, piece.here), tuple(outside))
 
 
-def _gathered(impulses: list[Array], parts: list[_Part]) -> Array:
+def _efforts(acting: Forces, piece: _Piece, given: Parameters) -> Array:
+    """(n, nv)"""
+    return np.stack(
+        [
+            acting.efforts(
+                piece.q[k], piece.v[k], t=float(t),
+                parameters={name: float(x[min(k, len(x) - 1)]) for name, x in given.items()},
+            )
+            for k, t in enumerate(piece.time)
+        ]
+    )  # fmt: skip
+
+
+def _integrated(piece: _Piece, wrench: Callable[[Parameters], Array]) -> Array:
+    """(n, 6): of what is smooth between records; masses that fall by steps do so at records."""
+    time, here = piece.time, wrench(piece.here)
+    if len(time) < 2 or not np.any(here):
+        return np.zeros(here.shape)
+    if all(np.array_equal(x, piece.until[name]) for name, x in piece.here.items()):
+        return scipy.interpolate.CubicSpline(time, here).antiderivative()(time)
+    h = np.diff(time)[:, None]
+    slopes = scipy.interpolate.CubicSpline(
+        time, wrench({name: x[:1] for name, x in piece.here.items()})
+    ).derivative()(time)
+    each = h / 2 * (here[:-1] + wrench(piece.until)[1:]) + h**2 / 12 * (slopes[:-1] - slopes[1:])
+    return np.concatenate([np.zeros((1, 6)), np.cumsum(each, axis=0)])
+
+
+def _momenta(model: Model, roots: Any, q: Array, v: Array, given: Parameters) -> Array:
+    """(n, 6): angular about the centre of mass, and linear."""
+    near, slow = _at_rest(model, roots, q, v, given)
+    angular = model.momentum(near, slow, parameters=given)[:, :3]
+    return np.concatenate([angular, model.momentum(q, v, parameters=given)[:, 3:]], axis=-1)
+
+
+def _gathered(parts: list[_Part], source: int) -> Array:
     """Impulses of pieces, one after the other, at the records."""
     found, total = [], np.zeros(6)
-    for x, part in zip(impulses, parts, strict=True):
+    for part in parts:
+        x = part.outside[source].impulse
         found.append((total + x)[part.kept])
         total = total + x[-1]
     return np.concatenate(found)
 
 
-def flying_mass(model: Model, parameters: Mapping[str, float] | None = None) -> float:
-    """The mass of all that flies on free joints, bodies with modes included."""
+def flying_mass(model: Model, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The mass of all that flies on free joints, bodies with modes included; an array where parameters are."""
     columns = model.momentum_matrix(model.neutral(), parameters=parameters)
     return sum(
-        float(np.linalg.norm(columns[3:, model.v_slice(joint.name).start + 3]))
+        np.linalg.norm(columns[..., 3:, model.v_slice(joint.name).start + 3], axis=-1)
         for joint in model.joints
         if joint.parent == WORLD and isinstance(joint.type, Free)
     )
 
 
-def _at_rest(model: Model, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
+def _at_rest(model: Model, roots: Any, q: Array, v: Array, given: Parameters) -> tuple[Array, Array]:
     """The same motion seen from the first body: H about the centre of mass is not rounded by the size of an orbit."""
     near, slow = q.copy(), v.copy()
-    first = model.frame_pose(q, roots[0].child)
+    first = model.frame_pose(q, roots[0].child, parameters=given)
     at = first.translation
     moving = np.einsum("kij,kj->ki", first.rotation, v[:, model.v_slice(roots[0].name)][:, 3:])
     for joint in roots:
-        R = model.frame_pose(q, joint.child).rotation
+        R = model.frame_pose(q, joint.child, parameters=given).rotation
         i, j = model.q_slice(joint.name).start, model.v_slice(joint.name).start
         near[:, i : i + 3] -= at
         slow[:, j + 3 : j + 6] -= np.einsum("kji,kj->ki", R, moving)
     return near, slow
 
 
-def _outside(model: Model, roots: Any, q: Array, tau: Array) -> tuple[Array, Array]:
-    """Moment about the centre of mass and force of efforts on the free joints, in world axes."""
-    c = model.center_of_mass(q)
+def _outside(model: Model, roots: Any, q: Array, tau: Array, given: Parameters) -> Array:
+    """(n, 6): moment about the centre of mass and force of efforts on the free joints, in world axes."""
+    c = model.center_of_mass(q, parameters=given)
     n, f = np.zeros((len(q), 3)), np.zeros((len(q), 3))
     for joint in roots:
-        X = model.frame_pose(q, joint.child)
+        X = model.frame_pose(q, joint.child, parameters=given)
         s = model.v_slice(joint.name)
         F = tau[:, s]
         force = np.einsum("kij,kj->ki", X.rotation, F[:, 3:])
         n += np.einsum("kij,kj->ki", X.rotation, F[:, :3]) + np.cross(X.translation - c, force)
         f += force
-    return n, f
+    return np.concatenate([n, f], axis=-1)
+
+
+def _center(model: Model, q: Array, v: Array, given: Parameters, rates: Parameters) -> tuple[Array, Array]:
+    """The centre of mass and its velocity (n, 3), which masses that leave change."""
+    c = model.center_of_mass(q, parameters=given)
+    moving = model.momentum(q, v, parameters=given)[:, 3:] / flying_mass(model, given)[..., None]
+    for name, rate in rates.items():
+        d = 1e-3 * float(np.max(given[name]))
+        more, less = (model.center_of_mass(q, parameters={**given, name: given[name] + x}) for x in (d, -d))
+        moving = moving + (more - less) / (2 * d) * rate[:, None]
+    return c, moving
 
 
 def _held(model: Model, piece: _Piece, roots: Any, q: Array, v: Array) -> Array:
     """(n, 6): impulses of efforts that stay as they are in body axes from a record to the next: by values and slopes at
     both ends.
     """
+    impulses = np.zeros((len(q), 6))
+    if len(q) < 2 or not np.any(piece.efforts[:, 1]):
+        return impulses
     h = np.diff(piece.time)[:, None]
-    c, velocity = model.center_of_mass(q), model.momentum(q, v)[:, 3:] / flying_mass(model)
-    angular, linear = np.zeros((len(q), 3)), np.zeros((len(q), 3))
+    sides = [
+        (s, *_center(model, q, v, given, piece.rates))
+        for s, given in ((slice(None, -1), piece.here), (slice(1, None), piece.until))
+    ]
     for joint in roots:
-        X = model.frame_pose(q, joint.child)
-        V = model.frame_velocity(q, v, joint.child, reference="local_world_aligned")
-        w, F = V[:, :3], piece.efforts[:-1, model.v_slice(joint.name)]
+        X = model.frame_pose(q, joint.child, parameters=piece.here)
+        V = model.frame_velocity(q, v, joint.child, reference="local_world_aligned", parameters=piece.here)
+        w, F = V[:, :3], piece.efforts[:-1, 1, model.v_slice(joint.name)]
         ends = []
-        for s in (slice(None, -1), slice(1, None)):
+        for s, c, velocity in sides:
             R = X.rotation[s]
             arm, moving = (X.translation - c)[s], (V[:, 3:] - velocity)[s]
             moment, force = np.einsum("kij,kj->ki", R, F[:, :3]), np.einsum("kij,kj->ki", R, F[:, 3:])
             turned = np.cross(w[s], force)
-            n = moment + np.cross(arm, force)
             slope = np.cross(w[s], moment) + np.cross(moving, force) + np.cross(arm, turned)
-            ends.append((n, slope, force, turned))
-        (n0, d0, f0, e0), (n1, d1, f1, e1) = ends
-        angular[1:] += h / 2 * (n0 + n1) + h**2 / 12 * (d0 - d1)
-        linear[1:] += h / 2 * (f0 + f1) + h**2 / 12 * (e0 - e1)
-    return np.cumsum(np.concatenate([angular, linear], axis=-1), axis=0)
+            value = np.concatenate([moment + np.cross(arm, force), force], axis=-1)
+            ends.append((value, np.concatenate([slope, turned], axis=-1)))
+        (y0, d0), (y1, d1) = ends
+        impulses[1:] += h / 2 * (y0 + y1) + h**2 / 12 * (d0 - d1)
+    return np.cumsum(impulses, axis=0)

@@ -8,7 +8,7 @@
 A wheel's imbalance is its centre of mass and its products of inertia, a slosh mass a body, a gimbal a joint: nothing
 is added
 to the equations of motion by hand, so momentum is kept by all of them. What devices do with commands is in
-`alembert.spacecraft.hardware`.
+`alembert.spacecraft.flight`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
@@ -34,13 +35,13 @@ _THIN = 0.51
 def positive(who: str, **values: float) -> None:
     """Refuse values that are not."""
     for name, value in values.items():
-        if not value > 0:
+        if numbers(who, name, value).ndim or not value > 0:
             raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive number")
 
 
 def _not_negative(who: str, **values: float) -> None:
     for name, value in values.items():
-        if not value >= 0:
+        if numbers(who, name, value).ndim or not value >= 0:
             raise ArgumentError(f"{who}: {name} is {value!r}, expected zero or more")
 
 
@@ -258,10 +259,12 @@ class Thruster:
     def __post_init__(self) -> None:
         who = f"Thruster {self.name!r}"
         positive(who, force=self.force, specific_impulse=self.specific_impulse)
+        if math.isinf(self.force):
+            raise ArgumentError(f"{who}: force is {self.force!r} N, expected a finite one")
         if not self.minimum >= 0:
             raise ArgumentError(f"{who}: minimum is {self.minimum!r} s, expected zero or more")
         object.__setattr__(self, "direction", tuple(float(x) for x in axes_about(self.direction, who)[:, 2]))
-        object.__setattr__(self, "at", tuple(float(x) for x in self.at))
+        object.__setattr__(self, "at", tuple(numbers(who, "at", self.at, 3, batch=False).tolist()))
 
     @property
     def wrench(self) -> Array:
@@ -273,6 +276,50 @@ class Thruster:
     def flow(self) -> float:
         """[kg/s]"""
         return self.force / (self.specific_impulse * 9.80665)
+
+
+@dataclass(frozen=True)
+class ProofMass:
+    """What one can do: its joint, its axis, force [N] and stroke [m] at most, from the middle."""
+
+    name: str
+    axis: tuple[float, ...]
+    force: float = math.inf
+    stroke: float = math.inf
+
+
+def proof_mass(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    axis: Any,
+    *,
+    mass: float,
+    stiffness: float = 0.0,
+    damping: float = 0.0,
+    force: float = math.inf,
+    stroke: float = math.inf,
+    at: Any = (0.0, 0.0, 0.0),
+) -> ProofMass:
+    """A mass on a rail, with a spring [N/m] and a damper [N s/m] to its middle, for `Hardware`: a message has its force.
+
+    The motor pushes the mass along the axis, and the structure the other way. Beyond its stroke it pushes inwards alone.
+    """
+    who = f"proof_mass {name!r}"
+    positive(who, mass=mass, force=force, stroke=stroke)
+    _not_negative(who, stiffness=stiffness, damping=damping)
+    direction = tuple(float(x) for x in axes_about(axis, who)[:, 2])
+    builder.body(
+        name,
+        Inertia.point(mass),
+        joint=Prismatic(direction),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        spring=Spring((stiffness,)) if stiffness else None,
+        friction=Friction((damping,)) if damping else None,
+    )
+    return ProofMass(name, direction, force, stroke)
 
 
 # --- what moves by itself -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ that was refused, with its reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from alembert.errors import ArgumentError
 from alembert.joints import Fixed
 from alembert.model import Model, ModelBuilder, Placement
 from alembert.simulate.elements import Places
-from alembert.simulate.events import Attach, Change, Event, Release
+from alembert.simulate.events import Attach, Change, Event, Release, WithParameters
 from alembert.simulate.sensors import HoldSwitch, Measured
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Capture(Attach):
     offset: float = math.inf
 
     def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
-        found = approach(system.own, q, v, self.frame_a, self.frame_b)
+        found = approach(system.own, q, v, self.frame_a, self.frame_b, system.own_parameters)
         for what in ("speed", "rate", "angle", "offset"):
             if found[what] > getattr(self, what):
                 return Change(q, v, {f"refused: {what}": found[what], **found})
@@ -69,7 +69,7 @@ class Latch(Attach):
     """the name of the capture"""
 
     def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
-        found = approach(system.own, q, v, self.frame_a, self.frame_b)
+        found = approach(system.own, q, v, self.frame_a, self.frame_b, system.own_parameters)
         if self.captured not in system.active:
             return Change(q, v, {"refused: not captured": found["distance"], **found})
         system.switch(off=(self.captured,))
@@ -91,7 +91,7 @@ class Separate(Release):
 
     def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         if isinstance(self.what, Capture | Latch) and self.what.name not in system.active:
-            gap = approach(system.own, q, v, self.what.frame_a, self.what.frame_b)
+            gap = approach(system.own, q, v, self.what.frame_a, self.what.frame_b, system.own_parameters)
             return Change(q, v, {"refused: not captured": gap["distance"], **gap})
         found = super().apply(system, t, q, v)
         if not self.impulse:
@@ -119,10 +119,13 @@ class Separate(Release):
         return Change(q, v + jump, {"impulse": self.impulse}, switched=True)
 
 
-def approach(model: Model, q: Array, v: Array, a: str, b: str) -> dict[str, float]:
+def approach(
+    model: Model, q: Array, v: Array, a: str, b: str, parameters: Mapping[str, Any] | None = None
+) -> dict[str, float]:
     """Distance, speed and rate of port b relative to port a, the angle between their axes, and the offset across a's."""
-    X, Y = model.frame_pose(q, a), model.frame_pose(q, b)
-    V, W = (model.frame_velocity(q, v, x, reference="local_world_aligned") for x in (a, b))
+    given: dict[str, Any] = {"parameters": parameters}
+    X, Y = (model.frame_pose(q, x, **given) for x in (a, b))
+    V, W = (model.frame_velocity(q, v, x, reference="local_world_aligned", **given) for x in (a, b))
     r = Y.translation - X.translation
     axis = X.rotation[:, 0]
     cosine = float(np.clip(-axis @ Y.rotation[:, 0], -1.0, 1.0))
@@ -144,21 +147,27 @@ def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: Any)
         model.frame(frame)
     capture = Capture(a, b, **limits)
 
-    def distance(t: float, q: Array, v: Array) -> float:
-        gap = model.frame_pose(q, b).translation - model.frame_pose(q, a).translation
-        return float(np.linalg.norm(gap)) - reach
+    def distance(t: float, q: Array, v: Array, parameters: Any) -> float:
+        here, there = (model.frame_pose(q, x, parameters=parameters).translation for x in (a, b))
+        return float(np.linalg.norm(there - here)) - reach
 
-    return Event(distance, f"capture of {b}", -1, capture, at_start=True), capture
+    return Event(WithParameters(distance), f"capture of {b}", -1, capture, at_start=True), capture
 
 
 def latching(capture: Capture, time: float) -> tuple[Event, Latch]:
-    """The event of latches that close at a time [s] on what was captured, and what then holds (for `Separate`)."""
+    """The event of latches that close at a time [s] on what was captured, and what then holds (for `Separate`).
+
+    Latches that are due where a run starts close there, after a capture there.
+    """
+    if not math.isfinite(time):
+        raise ArgumentError(f"latching: time is {time!r}, expected seconds")
     if not isinstance(capture, Capture) or capture.joint == Fixed():
         raise ArgumentError(
             f"latching: capture is {capture!r}, expected a Capture with a joint=; without one it is rigid at once"
         )
     latch = Latch(capture.frame_a, capture.frame_b, captured=capture.name)
-    return Event(lambda t, q, v: t - time, f"latch of {capture.frame_b}", 1, latch), latch
+    name = f"latch of {capture.frame_b}"
+    return Event(lambda t, q, v: t - time, name, 1, latch, at_start=True), latch
 
 
 def berthing(

@@ -19,10 +19,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.joints import Free
 from alembert.model import WORLD, Model
-from alembert.simulate.events import Event
+from alembert.simulate.events import Event, WithParameters
 from alembert.simulate.gravity import EARTH
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.atmosphere import Atmosphere, cira72, height_over_ellipsoid
@@ -202,12 +203,17 @@ class Environment:
         frame = frame or model.bodies[0].name
         model.frame(frame)
 
-        def above(t: float, q: Array, v: Array) -> float:
-            r = model.frame_pose(q, frame).translation + origin(self.world, t)[0]
+        def above(t: float, q: Array, v: Array, parameters: Any) -> float:
+            r = model.frame_pose(q, frame, parameters=parameters).translation + origin(self.world, t)[0]
             north = float(self.axes.pole @ r)
             return float(height_over_ellipsoid(float(r @ r), north)) - height
 
-        return Event(above, f"entry below {height / 1e3:g} km, where the flight ends", -1, at_start=True)
+        return Event(
+            WithParameters(above),
+            f"entry below {height / 1e3:g} km, where the flight ends",
+            -1,
+            at_start=True,
+        )
 
     def start(
         self,
@@ -235,13 +241,15 @@ class Environment:
                 f"(it has {listed})"
             )
         name = named[0].name
+        if not isinstance(orbit, Orbit):
+            raise ArgumentError(f"Environment.start: orbit is {orbit!r}, expected Orbit(...)")
         if self.epoch is not None and orbit.epoch is not None:
             r, v = orbit.state(self.epoch - orbit.epoch)
         else:
             r, v = orbit.state()
         local = lvlh(r, v)
         turning = np.cross(r, v) / (r @ r)
-        moved = local @ np.asarray(offset, dtype=float)
+        moved = local @ numbers("Environment.start", "offset", offset, 3, batch=False)
         r0, v0 = origin(self.world, 0.0)
         p, u = (r - r0) + moved, (v - v0) + np.cross(turning, moved)
         if isinstance(attitude, str):
@@ -252,7 +260,7 @@ class Environment:
             R = local if attitude == "lvlh" else np.eye(3)
             q_wxyz = quaternion.from_matrix(R)
         else:
-            q_wxyz = np.asarray(attitude, dtype=float)
+            q_wxyz = numbers("Environment.start", "attitude", attitude)
             if q_wxyz.shape != (4,) or not abs(np.linalg.norm(q_wxyz) - 1) < 1e-6:
                 raise ArgumentError(
                     f"Environment.start: attitude is {attitude!r}, expected a unit quaternion (w, x, y, z)"
@@ -262,7 +270,7 @@ class Environment:
         if rate is None:
             w = R.T @ turning if isinstance(attitude, str) and attitude == "lvlh" else np.zeros(3)
         else:
-            w = np.asarray(rate, dtype=float)
+            w = numbers("Environment.start", "rate", rate, 3, batch=False)
         q, speeds = model.neutral(), np.zeros(model.nv)
         q[model.q_slice(name)] = np.r_[p, q_wxyz]
         speeds[model.v_slice(name)] = np.r_[w, R.T @ u]
@@ -286,6 +294,10 @@ def _check_zonal(harmonics: Mapping[Any, Any], degree: int, order: int) -> None:
 
 def _listed(surfaces: Facet | Sequence[Facet], who: str) -> tuple[Facet, ...]:
     found = (surfaces,) if isinstance(surfaces, Facet) else tuple(surfaces)
+    if not found:
+        raise ArgumentError(
+            f"Environment.{who}: surfaces is empty, expected Facet(frame, area, ...), or box(...)"
+        )
     for facet in found:
         if not isinstance(facet, Facet):
             raise ArgumentError(

@@ -36,9 +36,8 @@ from alembert.model.printing import unknown
 from alembert.simulate.controllers import Sampled, SymbolicLaw
 from alembert.simulate.elements import Places
 from alembert.simulate.mass_flow import MassFlow
-from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ReactionWheel, Thruster
+from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ProofMass, ReactionWheel, Thruster
 from alembert.spacecraft.magnetic import MagneticField
-from alembert.spacecraft.proof_masses import ProofMass
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray

@@ -17,6 +17,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
@@ -166,12 +167,10 @@ def momentum_management(
     that gyros give (on the craft -u), x by `angle` [rad] and `momentum` [N m s] weighted (Wie et al., J. Guidance 12 (1989)
     634). The attitude goes to where the mean torque is zero, not to zero.
     """
-    from scipy.linalg import solve_continuous_are
-
     n = orbital_rate
 
     def lqr(A: Array, B: Array, Q: Array, R: Array) -> Array:
-        P = solve_continuous_are(A, B, Q, R)
+        P = scipy.linalg.solve_continuous_are(A, B, Q, R)
         return np.linalg.solve(R, B.T @ P)
 
     weights = 1 / np.array([angle, angle * n, momentum, momentum / n]) ** 2

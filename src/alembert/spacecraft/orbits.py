@@ -28,7 +28,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.arguments import numbers
+from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.simulate.elements import Places
 from alembert.simulate.gravity import EARTH
 from alembert.spacecraft.epochs import DAY, Epoch
@@ -37,6 +38,10 @@ from alembert.spacecraft.frames import EQUATOR, nutation, precession, rotation
 Array = np.ndarray
 J2 = 1.08262668e-3
 """of the Earth, unnormalised"""
+_LOW = 50e3
+"""[m]: nothing orbits below; a number of kilometres was meant"""
+_OLD = 30.0
+"""days from the epoch of two-line elements, beyond which SGP4 is told to be a guess"""
 _NEWTON = 12
 """steps on Kepler's equation, unrolled: enough up to e = 0.9"""
 
@@ -61,7 +66,8 @@ class Orbit:
 
     def __post_init__(self) -> None:
         for name in ("semi_axis", "eccentricity", "inclination", "node", "argument", "anomaly", "parameter"):
-            if not math.isfinite(getattr(self, name)):
+            x = numbers("Orbit", name, getattr(self, name))
+            if x.ndim or not math.isfinite(x):
                 raise ArgumentError(f"Orbit: {name} is {getattr(self, name)!r}, expected a number")
         if not 0 <= self.eccentricity < 1:
             raise ArgumentError(f"Orbit: eccentricity is {self.eccentricity:g}, expected an ellipse, 0 to 1")
@@ -77,6 +83,11 @@ class Orbit:
     @classmethod
     def circular(cls, altitude: float, inclination_deg: float = 0.0, **elements: Any) -> Orbit:
         """At a height over the equator's radius [m]."""
+        for name, x in (("altitude", altitude), ("inclination_deg", inclination_deg)):
+            if numbers("Orbit.circular", name, x).ndim:
+                raise ArgumentError(f"Orbit.circular: {name} is {x!r}, expected a number")
+        if 0 <= altitude < _LOW:
+            warn(f"Orbit.circular: altitude is {altitude:g} m, where nothing orbits; heights are in metres")
         return cls(EQUATOR + altitude, 0.0, math.radians(inclination_deg), **elements)
 
     @classmethod
@@ -117,7 +128,7 @@ class Orbit:
     def of_tle(cls, line1: str, line2: str, *, epoch: Epoch | None = None) -> Orbit:
         """From two-line elements by SGP4, at their own epoch or another; needs `sgp4` (pip install alembert[space]).
 
-        SGP4 gives mean equator and true equinox of date (TEME); it is turned to inertial axes. Two-line elements are good
+        SGP4 gives true equator and mean equinox of date (TEME); it is turned to inertial axes. Two-line elements are good
         to about a kilometre at their epoch, and lose a few a day.
         """
         try:
@@ -128,9 +139,15 @@ class Orbit:
                 "Orbit.of_tle needs the package sgp4: pip install alembert[space]"
             ) from None
         for number, line in ((1, line1), (2, line2)):
-            if len(line.rstrip()) < 68 or line[0] != str(number):
+            if not isinstance(line, str) or len(line.rstrip()) < 68 or line[0] != str(number):
                 raise ArgumentError(
                     f"Orbit.of_tle: line {number} is {line!r}, expected 69 characters that begin with {number}"
+                )
+            digits = sum(int(x) if x.isdigit() else x == "-" for x in line[:68]) % 10
+            if len(line.rstrip()) > 68 and line[68] != str(digits):
+                raise ArgumentError(
+                    f"Orbit.of_tle: line {number} ends with the checksum {line[68]!r}, and its characters give {digits}: "
+                    "one of them is not as it was sent"
                 )
         try:
             satellite = Satrec.twoline2rv(line1, line2)
@@ -143,6 +160,13 @@ class Orbit:
             import datetime
 
             jd = jday_datetime(datetime.datetime.fromisoformat(epoch.utc.replace("Z", "+00:00")))
+            away = jd[0] - satellite.jdsatepoch + jd[1] - satellite.jdsatepochF
+            if abs(away) > _OLD:
+                side = "after" if away > 0 else "before"
+                warn(
+                    f"Orbit.of_tle: the epoch {epoch.utc} is {abs(away):.0f} days {side} that of the elements; SGP4 "
+                    "loses some kilometres a day"
+                )
         failure, r, v = satellite.sgp4(*jd)
         if failure:
             raise ArgumentError(f"Orbit.of_tle: SGP4 says {SGP4_ERRORS[failure]}")
@@ -183,6 +207,11 @@ class Orbit:
 
 def sun_synchronous(altitude: float, eccentricity: float = 0.0) -> float:
     """The inclination at which the node follows the mean Sun [rad]."""
+    if not (altitude >= 0 and 0 <= eccentricity < 1):
+        raise ArgumentError(
+            f"sun_synchronous: altitude is {altitude!r} m and eccentricity {eccentricity!r}, expected zero or more, and an "
+            "ellipse"
+        )
     a = EQUATOR + altitude
     n = math.sqrt(EARTH / a**3)
     wanted = 2 * math.pi / (365.2421897 * DAY)

@@ -14,8 +14,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
+from alembert.arguments import numbers
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
@@ -23,7 +24,7 @@ from alembert.model.printing import unknown
 from alembert.simulate.controllers import SymbolicLaw
 from alembert.simulate.loads import Table
 from alembert.simulate.sensors import Measured
-from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster
+from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster, positive
 from alembert.spacecraft.estimators import AttitudeFilter
 from alembert.spacecraft.flight import FlightTask
 from alembert.spacecraft.frames import lvlh
@@ -123,6 +124,16 @@ def control(
     local = isinstance(target, str)
     if local and target != "lvlh":
         raise ArgumentError(f"control: target is {target!r}, expected 'lvlh' or a quaternion (w, x, y, z)")
+    if not local:
+        aimed = numbers("control", "target", target, 4, batch=False)
+        if not abs(np.linalg.norm(aimed) - 1) < 1e-6:
+            raise ArgumentError(f"control: target is {target!r}, expected a unit quaternion (w, x, y, z)")
+    positive("control", period=period, bandwidth=bandwidth, damping_ratio=damping_ratio)
+    if bandwidth * damping_ratio * period >= 1:  # a pole of the sampled loop of a rigid body is at -1
+        raise ArgumentError(
+            f"control: a bandwidth of {bandwidth:g} rad/s is unstable with commands every {period:g} s and a damping ratio "
+            f"of {damping_ratio:g}; expected less than 1/(damping_ratio * period) = {1 / (damping_ratio * period):.3g} rad/s"
+        )
     J = _inertia("control: inertia", inertia)
     if (docked is None) != (docked_inertia is None):
         raise ArgumentError("control: docked and docked_inertia go together, expected both or none")
@@ -279,7 +290,7 @@ def manage(
     pitch, roll_yaw = momentum_management(J, orbital_rate, angle=angle, momentum=momentum)
     for (A, B), K in zip(local_motion(J, orbital_rate), (pitch, roll_yaw), strict=True):
         n, m = B.shape
-        held = expm(period * np.block([[A, B], [np.zeros((m, n + m))]]))
+        held = scipy.linalg.expm(period * np.block([[A, B], [np.zeros((m, n + m))]]))
         grows = float(np.abs(np.linalg.eigvals(held[:n, :n] - held[:n, n:] @ K)).max())
         if not grows < 1:
             fastest = float(np.abs(np.linalg.eigvals(A - B @ K)).max())

@@ -5,16 +5,14 @@ q and -q are the same rotation. `to_matrix` takes quaternions of any length; `no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from alembert.spatial import series
 from alembert.spatial.arrays import Array, atan2, cross, dot, is_symbolic, matrix, sqrt, vector, where
-
-if TYPE_CHECKING:
-    from scipy.spatial.transform import Rotation
 
 
 def identity(like: Array = None) -> Array:
@@ -22,15 +20,13 @@ def identity(like: Array = None) -> Array:
     return ca.SX(one) if is_symbolic(like) else one
 
 
-def from_scipy(rotation: Rotation) -> np.ndarray:
+def from_scipy(rotation: scipy.spatial.transform.Rotation) -> np.ndarray:
     """The quaternion (w, x, y, z) of a SciPy `Rotation`."""
     return rotation.as_quat(scalar_first=True)
 
 
-def to_scipy(q_wxyz: Any) -> Rotation:
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_quat(q_wxyz, scalar_first=True)
+def to_scipy(q_wxyz: Any) -> scipy.spatial.transform.Rotation:
+    return scipy.spatial.transform.Rotation.from_quat(q_wxyz, scalar_first=True)
 
 
 def multiply(a_wxyz: Array, b_wxyz: Array) -> Array:

@@ -11,16 +11,13 @@ B's origin, the same motion in A axes about A's origin is `Ad(X_AB) V`:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from alembert.spatial import quaternion, series, so3
 from alembert.spatial.arrays import Array, as_array, cross, dot, identity, matrix, skew, vector, zeros
 from alembert.spatial.motion import Force, Motion
-
-if TYPE_CHECKING:
-    from scipy.spatial.transform import RigidTransform
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +36,15 @@ class Pose:
         return cls(quaternion.to_matrix(q_wxyz), translation)
 
     @classmethod
-    def from_scipy(cls, transform: RigidTransform) -> Pose:
+    def from_scipy(cls, transform: scipy.spatial.transform.RigidTransform) -> Pose:
         """One pose from a SciPy `RigidTransform`."""
         T = transform.as_matrix()
         return cls(T[:3, :3].copy(), T[:3, 3].copy())
 
-    def to_scipy(self) -> RigidTransform:
-        from scipy.spatial.transform import (
-            RigidTransform,
-        )  # scipy.spatial takes longer to import than all of this
-
+    def to_scipy(self) -> scipy.spatial.transform.RigidTransform:
         T = np.eye(4)
         T[:3, :3], T[:3, 3] = self.rotation, self.translation
-        return RigidTransform.from_matrix(T)
+        return scipy.spatial.transform.RigidTransform.from_matrix(T)
 
     def compose(self, other: Pose) -> Pose:
         """X_AC = X_AB X_BC."""

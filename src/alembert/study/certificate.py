@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from alembert.study.parts import Grid
 from alembert.view import figures as drawing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = np.ndarray
@@ -112,10 +114,10 @@ class LoopCertificate:
         if self.left_out:
             listed = ", ".join(self.left_out[:6]) + (" and more" if len(self.left_out) > 6 else "")
             found.append(f"Said of what the controller sees; left out: {listed}.")
-        count = sum(self.held)
-        if count:
+        count = len(self.held)
+        if count and all(self.held):
             part = ", in what the controller sees" if self.left_out else ""
-            found.append(f"{count} of {len(self.held)} motions of the nonlinear model come to rest{part}.")
+            found.append(f"{count} of {count} motions of the nonlinear model come to rest{part}.")
         return found
 
     @property
@@ -142,8 +144,14 @@ class LoopCertificate:
         ends = sorted((x for x in self.alone if np.isfinite(x.reach)), key=lambda x: x.reach)
         if ends:
             first = ends[0]
+            low, high = first.low, first.high
+            ends_at = (
+                f"from {low:.4g} to {high:.4g}"
+                if np.isfinite(low + high)
+                else (f"up from {low:.4g}" if np.isfinite(low) else f"up to {high:.4g}")
+            )
             found.append(
-                f"Alone, {first.name} breaks the loop first: it is stable from {first.low:.4g} to {first.high:.4g} (asked "
+                f"Alone, {first.name} breaks the loop first: it is stable {ends_at} (asked "
                 f"for: {first.given[0]:g} to {first.given[1]:g})."
             )
         else:
@@ -151,7 +159,8 @@ class LoopCertificate:
         lost = [self.cases[k] for k, good in enumerate(self.held) if not good]
         if lost:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            found.append(f"The nonlinear model does not come to rest in: {', '.join(lost[:3])}{more}.")
+            part = f"{len(lost)} of {len(self.held)} motions"
+            found.append(f"The nonlinear model does not come to rest in {part}: {'; '.join(lost[:3])}{more}.")
         return found
 
     @staticmethod
@@ -200,12 +209,13 @@ class LoopCertificate:
         head = ("largest motions", "largest deviation", "at the end", "comes to rest")
         return [*found, Grid.of("Nonlinear model", head, shown)]
 
-    def plot(self, kind: str = "mu") -> Figure:
-        """ "mu" over frequency with both bounds, or "motions": deviations of all runs over time."""
-        if kind == "mu":
-            return self._plot_mu()
-        if kind != "motions":
+    def plot(self, kind: str = "mu", *, path: str | PathLike[str] | None = None) -> Figure:
+        """ "mu" over frequency with both bounds, or "motions": deviations of all runs over time. `path` saves it."""
+        if kind not in ("mu", "motions"):
             raise ArgumentError(f"plot: kind is {kind!r}, expected 'mu' or 'motions'")
+        return drawing.save(self._plot_mu() if kind == "mu" else self._plot_motions(), path)
+
+    def _plot_motions(self) -> Figure:
         figure, (axis,) = drawing.panels("plot", 1, height=3.6)
         time = self.runs.time
         for k, row in enumerate(self.deviations):
@@ -220,8 +230,13 @@ class LoopCertificate:
         axis.set_ylabel("largest deviation from the point [rad, m]")
         axis.grid(alpha=0.3)
         axis.margins(x=0)
-        axis.legend()
-        axis.set_title(f"{len(self.deviations)} motions of the nonlinear model")
+        _legend_beside(axis)
+        title = f"{len(self.deviations)} motions of the nonlinear model"
+        if any(self.held) and not all(self.held):  # those that run away would hide the others
+            resting = np.nanmax(self.deviations[np.array(self.held)])
+            axis.set_ylim(0, 3 * resting)
+            title += f", {len(self.held) - sum(self.held)} of which do not come to rest"
+        axis.set_title(title)
         return figure
 
     def _plot_mu(self) -> Figure:
@@ -231,16 +246,16 @@ class LoopCertificate:
         w = np.geomspace(sizes.min() / 10, sizes.max() * 3, 60)
         found = mu_response(M, self.family.blocks, w, starts=4)
         figure, (axis,) = drawing.panels("plot", 1, height=3.6)
-        axis.semilogx(w, found.upper, label="from above", **drawing.style(0))
-        axis.semilogx(w, found.lower, label="from below", **drawing.style(1))
+        axis.semilogx(w, found.upper, label="upper bound", **drawing.style(0))
+        axis.semilogx(w, found.lower, label="lower bound", **drawing.style(1))
         loose = [
             DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns)
             for b in self.family.blocks
         ]
         if loose != self.family.blocks:
             above = mu_response(M, loose, w, starts=1).upper
-            axis.semilogx(w, above, label="if the parameters were complex", **drawing.style(2))
-        axis.axhline(1.0, color="#b91c1c", linewidth=1.0, label="the ranges")
+            axis.semilogx(w, above, label="upper bound, parameters complex", **drawing.style(2))
+        axis.axhline(1.0, color="#b91c1c", linewidth=1.0, label="1: the ranges asked for")
         if self.mu is not None:
             axis.axhline(
                 self.mu.upper,
@@ -256,7 +271,7 @@ class LoopCertificate:
         axis.set_ylabel("mu")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3, which="both")
-        axis.legend()
+        _legend_beside(axis)
         return figure
 
     def save(self, path: str | Path) -> Path:
@@ -290,6 +305,10 @@ def _end(x: float) -> str:
 
 def _size(x: float) -> float:
     return float(x) if np.isfinite(x) else np.inf
+
+
+def _legend_beside(axis: Axes) -> None:
+    axis.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _number(x: float) -> str:

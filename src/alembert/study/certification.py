@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from alembert.control import (
     DiskMargin,

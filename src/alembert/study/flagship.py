@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from alembert import spacecraft as sc
-from alembert.errors import FileError
+from alembert.errors import FileError, writing
 from alembert.linear import linearize
 from alembert.model import Model
 from alembert.model.io import load, save
@@ -92,7 +92,12 @@ def fly(
     with clock("controller and proof"):
         law, linear = attitude_law(model)
         certificate = certify(
-            model, DynamicController(law, about=linear), ranges, members=20, disturbance=0.002, progress=False
+            model,
+            DynamicController(law, about=linear),
+            ranges,
+            members=min(20, members),
+            disturbance=0.002,
+            progress=False,
         )
     with clock("the turn"):
         turns = {"planned": plan(), "by hand": hurried()}
@@ -125,10 +130,8 @@ def fly(
     path = folder / "orbiter.html"
     with clock("page"):
         text = tell(found)
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
     return Story(path, certificate, flights, dispersed, summary(found), clock.seconds)
 
 

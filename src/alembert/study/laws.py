@@ -242,15 +242,15 @@ class _Instant:
     """One state, with what a channel reads of a run; the rest is not known when events are looked for."""
 
     def __init__(self, model: Model, q: Array, v: Array, parameters: Mapping[str, float] | None) -> None:
-        self.model, self.q, self.v, self._parameters = model, q[None], v[None], parameters
+        self.model, self.q, self.v, self.parameters = model, q[None], v[None], parameters
 
     @property
     def kinetic_energy(self) -> Array:
-        return self.model.kinetic_energy(self.q, self.v, parameters=self._parameters)
+        return self.model.kinetic_energy(self.q, self.v, parameters=self.parameters)
 
     @property
     def potential_energy(self) -> Array:
-        return self.model.potential_energy(self.q, parameters=self._parameters)
+        return self.model.potential_energy(self.q, parameters=self.parameters)
 
     @property
     def energy(self) -> Array:
@@ -258,7 +258,7 @@ class _Instant:
 
     @property
     def momentum(self) -> Array:
-        return self.model.momentum(self.q, self.v, parameters=self._parameters)
+        return self.model.momentum(self.q, self.v, parameters=self.parameters)
 
 
 def quantity(model: Model, text: str, place: Place, parameters: Mapping[str, float] | None = None) -> Law:

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from alembert import library
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, writing
 from alembert.model.printing import unknown
 
 TEMPLATES = {
@@ -50,12 +50,10 @@ def create(name: str, folder: Path, *, replace: bool = False) -> list[Path]:
     there = [path for path in paths if path.exists()]
     if there and not replace:
         raise FileError(f"{there[0]}: is there already; choose another folder, or --force to write over it")
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in paths.items():
             path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
     return list(paths)
 
 

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import AlembertError, FileError
+from alembert.errors import AlembertError, FileError, writing
 from alembert.model import Model, ModelBuilder
 from alembert.study import report
 from alembert.study.file import Study
@@ -88,11 +88,9 @@ def run_study(study: Study, *, command: Sequence[str] = (), progress: bool | Non
 def write_outputs(outcome: TaskResult, paths: Mapping[str, Path]) -> dict[str, Path]:
     """Write the files of an outcome that are asked for."""
     for kind, path in paths.items():
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             outcome.files[kind](path)
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
     return dict(paths)
 
 

@@ -1,4 +1,4 @@
-"""What passes between a node and its parent.
+"""What passes between a node and a parent that has modes.
 
 A parent with modes offers a place that moves with them. At a node of the body with place x, shapes Phi, rotations Psi and
 foreshortening chi (`alembert.model.modal`), and the second order eta of its rotation vector b, where it has one,
@@ -32,25 +32,6 @@ import casadi as ca
 from alembert.spatial import ArticulatedInertia, Motion, Pose, so3
 from alembert.spatial.arrays import cross, skew, symmetric
 
-
-class RigidAttachment:
-    """A node on a rigid parent: fields pass outward, and contributions inward, as they are.
-
-    Steps only ever see six entries of a parent's motion; what the modes of a parent add is in `ModalAttachment`.
-    """
-
-    def receive(self, record: Any, name: str) -> Any:
-        """A field of the parent; `placement` is the pose of the joint frame on it."""
-        return record.node.placement if name == "placement" else getattr(record.parent, name)
-
-    def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
-        record.parent.add(**contributions)
-
-    def see(self, record: Any) -> None:
-        """Leave what the modes of the parent move the place by, in world axes: here there are none."""
-
-
-RIGID_ATTACHMENT = RigidAttachment()
 OF_MODES = frozenset(("q", "v", "a", "da", "P_m", "D_m", "z_m", "f_m", "I_m", "J_m"))
 """the fields of a parent with modes that a `ModalAttachment` reads or adds to"""
 

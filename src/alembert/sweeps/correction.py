@@ -21,11 +21,10 @@ import casadi as ca
 from alembert.spatial import ArticulatedInertia, Force, Motion
 from alembert.spatial.arrays import cross
 from alembert.sweeps import modal
-from alembert.sweeps.articulated import force_columns
-from alembert.sweeps.factor import Factor
+from alembert.sweeps.forward_dynamics import Factor, force_columns
 from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, joint_effort
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, counterpart, inward, outward
-from alembert.sweeps.record import Record
 
 
 def begin(b: Record) -> None:

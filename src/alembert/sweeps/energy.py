@@ -15,8 +15,8 @@ from alembert.spatial import Force
 from alembert.spatial.arrays import dot
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.mass_matrix import COMPOSITE_SWEEPS, gather, own_inertia
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, inward, outward
-from alembert.sweeps.record import Record
 
 
 def kinetic(b: Record) -> None:

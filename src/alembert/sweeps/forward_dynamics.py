@@ -10,13 +10,17 @@ Inward, a body with everything outboard of it answers F = P A + z (Riccati recur
 
 and outward  a = D^-1 e - W A',  A = A' + S a + c  with  W = D^-1 U^T,  A' = Ad(X_PB)^-1 A_P.     (5)
 
-(3) and (4) are in `alembert.sweeps.articulated`: rotors couple a directly to the parent; then W = D^-1 U_P^T is for the
-parent's A_P.
+Without J_r, P_a S = 0, W S = 1, and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are known
+without arithmetic (6). Reference: (3) as it stands, P - U D^-1 U^T, without the entries of (6) and with an inertia turned at
+once; held equal by tests/sweeps/test_references.py.
+
+Rotors couple a directly to the parent. Then (3) is done in the parent's axes with U_P = Ad^-T U + (r; 0) and
+W = D^-1 U_P^T, for the parent's A_P (7).
 
 Hybrid (Sohl and Bobrow 2001): a speed whose acceleration is prescribed takes no part in the elimination. With
 m = 1 for free and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
 
-    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (6)
+    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (8)
 
 and the efforts of the prescribed speeds follow from (2) of inverse dynamics, tau = S^T F + ...
 
@@ -32,12 +36,72 @@ import casadi as ca
 
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
-from alembert.sweeps.articulated import reduce_articulated, reduce_coupled
-from alembert.sweeps.factor import Factor
-from alembert.sweeps.inverse_dynamics import joint_effort, own_effort
+from alembert.sweeps.inverse_dynamics import joint_effort
 from alembert.sweeps.kinematics import move, place
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, inward, outward
-from alembert.sweeps.record import Record
+
+
+class Factor:
+    """M = L diag(d) L^T, symmetric positive definite, of the size of a joint or of a stage's input; written out for `SX`.
+
+    A matrix that is `guarded` may turn out not to be positive definite: then its solutions are NaN.
+    """
+
+    def __init__(self, M: ca.SX, *, guarded: bool = False) -> None:
+        n = M.shape[0]
+        self._n = n
+        self._L = [[ca.SX(0)] * n for _ in range(n)]
+        self._inverse: list[ca.SX] = []
+        scaled = [[ca.SX(0)] * n for _ in range(n)]  # L diag(d)
+        for j in range(n):
+            column = [M[i, j] for i in range(j, n)]
+            for k in range(j):
+                for i in range(j, n):
+                    column[i - j] = column[i - j] - self._L[i][k] * scaled[j][k]
+            self._inverse.append(1 / column[0])
+            for i in range(j + 1, n):
+                scaled[i][j] = column[i - j]
+                self._L[i][j] = column[i - j] * self._inverse[j]
+        if guarded and n:
+            self._inverse[0] = self._inverse[0] * positive(self.least_pivot)
+
+    @property
+    def least_pivot(self) -> ca.SX:
+        """Not positive when the matrix is not positive definite."""
+        least = ca.SX(1.0)
+        for k, inverse in enumerate(self._inverse):
+            least = inverse if k == 0 else ca.fmin(least, inverse)
+        return least
+
+    def solve(self, B: ca.SX) -> ca.SX:
+        """M^-1 B for a matrix of right-hand sides."""
+        return self.outward(self.scaled(self.inward(B)))
+
+    def inward(self, B: ca.SX) -> ca.SX:
+        """L^-1 B"""
+        rows = [B[i, :] for i in range(self._n)]
+        for i in range(self._n):
+            for k in range(i):
+                rows[i] = rows[i] - self._L[i][k] * rows[k]
+        return ca.vertcat(*rows) if rows else B
+
+    def scaled(self, B: ca.SX) -> ca.SX:
+        """diag(d)^-1 B"""
+        return ca.vertcat(*(B[i, :] * x for i, x in enumerate(self._inverse))) if self._n else B
+
+    def outward(self, B: ca.SX) -> ca.SX:
+        """L^-T B"""
+        rows = [B[i, :] for i in range(self._n)]
+        for i in reversed(range(self._n)):
+            for k in range(i + 1, self._n):
+                rows[i] = rows[i] - self._L[k][i] * rows[k]
+        return ca.vertcat(*rows) if rows else B
+
+
+def positive(x: ca.SX) -> ca.SX:
+    """1 where x is positive and NaN elsewhere, with derivatives of zero."""
+    return ca.sqrt(2 * (x > 0) - 1)
 
 
 def begin(b: Record) -> None:
@@ -50,7 +114,7 @@ def begin(b: Record) -> None:
 
 
 def eliminate(b: Record) -> None:
-    """(1)-(4), and (6) where `b.free` marks the speeds that are free."""
+    """(1)-(4), and (8) where `b.free` marks the speeds that are free."""
     U, D, z, effort = _joint_terms(b)
     if b.has("free"):
         U, D, z = _without_prescribed(b, U, D, z)
@@ -71,16 +135,73 @@ def _joint_terms(b: Record) -> tuple[ca.SX, ca.SX, Any, ca.SX]:
     reflected = b.node.reflected_inertia
     if reflected is not None:
         D = D + reflected
-    own = own_effort(b)
+    own = b.own_effort()
     return U, D, b.z + b.P @ b.c, b.tau if own is None else b.tau + own
 
 
 def _without_prescribed(b: Record, U: ca.SX, D: ca.SX, z: Any) -> tuple[ca.SX, ca.SX, Any]:
-    """(6)"""
+    """(8)"""
     b.a_star = (1 - b.free) * b.a_given
     z = z + type(z).from_vector(U @ b.a_star)
     m = ca.diag(b.free)
     return U @ m, m @ D @ m + ca.diag(1 - b.free), z
+
+
+def reduce_articulated(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:
+    """(3), (4), (6): the inertia and the bias force that the parent feels. Leaves W."""
+    W = b.factor.solve(b.U.T)
+    P_a, z_a = b.P.matrix() - b.U @ W, z.vector() + b.U @ b.ready
+    if not b.has("free") and b.node.reflected_inertia is None:
+        _write_known(b.S, P_a, z_a, W, effort)
+    b.W = W
+    P = type(b.P).from_matrix(ca.sparsify(P_a))
+    return _to_parent(P, b), b.X.force(type(z).from_vector(z_a))
+
+
+def reduce_coupled(b: Record, z: Any, r: ca.SX) -> tuple[Any, Any]:
+    """(7) for the momentum r of the rotors; the rows of the coupling that it leaves out are zero. Leaves U_P and W."""
+    U_P = force_columns(b.X, b.U, type(z))
+    N = ca.vertcat(r, ca.SX(U_P.shape[0] - r.shape[0], r.shape[1]))
+    reaction = b.reaction
+    if b.has("free"):
+        reaction = type(z).from_vector(N @ b.a_star) + reaction
+        N = N @ ca.diag(b.free)
+    b.U_P = U_P + N
+    b.W = b.factor.solve(b.U_P.T)
+    P = b.P.transform(b.X) - type(b.P).from_matrix(b.U_P @ b.W)
+    return P, b.X.force(z) + reaction + type(z).from_vector(b.U_P @ b.ready)
+
+
+def _write_known(S: ca.SX, P_a: ca.SX, z_a: ca.SX, W: ca.SX, effort: ca.SX) -> None:
+    """(6)"""
+    for k, row in unit_columns(S):
+        W[:, row] = ca.SX.eye(W.shape[0])[:, k]
+        P_a[row, :] = 0
+        P_a[:, row] = 0
+        z_a[row] = effort[k]
+
+
+def _to_parent(P: Any, b: Record) -> Any:
+    """In one turn, or in two where the placement only permutes axes and the joint's own turn is sparse."""
+    if b.has("X_F") and b.receive("placement").rotation.nnz() <= 3:
+        return P.transform(b.X_F).transform(b.receive("placement"))
+    return P.transform(b.X)
+
+
+def unit_columns(S: ca.SX) -> list[tuple[int, int]]:
+    """(column, row) of the columns of S that are constant unit vectors."""
+    found = []
+    for k in range(S.shape[1]):
+        rows = [i for i in range(S.shape[0]) if not S[i, k].is_zero()]
+        if len(rows) == 1 and S[rows[0], k].is_one():
+            found.append((k, rows[0]))
+    return found
+
+
+def force_columns(X: Any, F: ca.SX, kind: Any = Force) -> ca.SX:
+    """Ad(X)^-T on every column."""
+    columns = [X.force(kind.from_vector(F[:, k])).vector() for k in range(F.shape[1])]
+    return ca.horzcat(*columns) if columns else ca.SX(F.shape[0], 0)
 
 
 def respond(b: Record) -> None:

@@ -18,8 +18,8 @@ import casadi as ca
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
 from alembert.sweeps.kinematics import accelerate, move, place
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, inward, outward
-from alembert.sweeps.record import Record
 
 
 def newton_euler(b: Record) -> None:
@@ -52,13 +52,8 @@ def joint_effort(b: Record, projected: ca.SX) -> ca.SX:
     r = b.rotor_momentum()
     if r is not None:
         effort = effort + r.T @ b.receive("A").angular
-    own = own_effort(b)
+    own = b.own_effort()
     return effort if own is None else effort - own
-
-
-def own_effort(b: Record) -> ca.SX | None:
-    """Spring and friction, unless the program leaves them out."""
-    return b.node.own_effort(b.q, b.v) if b.passive else None
 
 
 INVERSE_DYNAMICS = Program(

@@ -1,12 +1,12 @@
 """Nodes in groups, each of which one piece of code can serve.
 
-A *kind* is a structure whose constants are partly known: zeros and ones that all its nodes share are in the code, the others
-are read from an array, or computed from the model's parameters first; so the same code serves other models. Zeros and ones
-in the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
-structure are told apart by such patterns. But each kind costs compile time: patterns that differ little, or
-the most alike where there are too many, are served together. Where there are too many structures, joints of one
-type are given the same springs, friction, armature and rotors, of size zero where they have none. The structure of a
-node includes what it hangs from: nodes on a rigid parent and on one with modes are never of one kind.
+A *kind* is a structure whose constants are partly known: zeros, and ones of placements and axes, that all its nodes share
+are in the code, the others are read from an array, or computed from the model's parameters first; so the same code serves
+other models. Zeros and ones in the right places (axis-aligned joints, placements that permute the axes) save much
+arithmetic, so nodes of one structure are told apart by such patterns. But each kind costs compile time: patterns that differ
+little, or the most alike where there are too many, are served together. Where there are too many structures, joints of one
+type are given the same springs, friction, armature and rotors, of size zero where they have none. The structure of a node
+includes what it hangs from: nodes on a rigid parent and on one with modes are never of one kind.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _SPLITS = (
     (),
 )
 """the parts whose patterns are considered, finest first"""
+_QUANTITIES = ("mass", "moment", "inertia")
+"""parts in which a one is chance, and a zero is not"""
 _ANY = 2.0  # in a pattern: not 0, 1 or -1
 
 
@@ -67,7 +69,14 @@ class Kind:
         return Node(self.structure, ca.vertcat(*entries))
 
 
-def kinds(tree: Tree, parameters: ca.SX) -> list[Kind]:
+def kinds(tree: Tree) -> list[Kind]:
+    """Of a tree, with its own symbols for the parameters; found once."""
+    if "kinds" not in tree.found:
+        tree.found["kinds"] = _kinds(tree, tree.parameter_symbols)
+    return list(tree.found["kinds"])
+
+
+def _kinds(tree: Tree, parameters: ca.SX) -> list[Kind]:
     groups = _by_structure(tree, parameters)
     split: tuple[str, ...] = ()
     for split in _SPLITS:
@@ -122,10 +131,17 @@ class _Group:
         layout = self.structure.layout
         return np.concatenate([np.full(size, _WEIGHTS.get(name, _WEIGHT)) for name, size in layout])
 
+    @cached_property
+    def _plain(self) -> np.ndarray:
+        """Which of the values save arithmetic where they stand: zeros, and ones where they are no chance."""
+        layout = self.structure.layout
+        ones = np.concatenate([np.full(size, name not in _QUANTITIES) for name, size in layout])
+        return (self.values == 0.0) | (np.isin(self.values, PLAIN) & ones)
+
     def patterns(self, split: tuple[str, ...]) -> dict[bytes, list[int]]:
         """The nodes (as rows of `values`) by the pattern of their constants."""
         considered = np.concatenate([np.full(size, name in split) for name, size in self.structure.layout])
-        known = np.isin(self.values, (0.0, 1.0, -1.0)) & considered
+        known = self._plain & considered
         codes = np.where(known, self.values + 0.0, _ANY)
         found: dict[bytes, list[int]] = {}
         for k, row in enumerate(codes):
@@ -139,7 +155,7 @@ class _Group:
     def kind(self, members: np.ndarray) -> Kind:
         values, nodes = self.values[members], self.nodes[members]
         computed = np.isnan(values).any(axis=0)
-        shared = (values == values[0]).all(axis=0) & np.isin(values[0], PLAIN)
+        shared = (values == values[0]).all(axis=0) & self._plain[members[0]]
         read = np.flatnonzero(~(computed | shared))
         expressions = []
         if computed.any():

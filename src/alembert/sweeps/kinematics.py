@@ -13,8 +13,8 @@ from __future__ import annotations
 import casadi as ca
 
 from alembert.spatial import Motion
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, outward
-from alembert.sweeps.record import Record
 
 
 def place(b: Record) -> None:

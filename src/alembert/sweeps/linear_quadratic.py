@@ -32,8 +32,7 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spatial.arrays import symmetric
 from alembert.sweeps.forward_dynamics import eliminate, respond
-from alembert.sweeps.node import RIGID_ATTACHMENT
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import RIGID_ATTACHMENT, Record
 
 Array = np.ndarray
 BEFORE = -2

@@ -12,10 +12,10 @@ from __future__ import annotations
 import casadi as ca
 
 from alembert.spatial import Force
-from alembert.sweeps.articulated import force_columns
+from alembert.sweeps.forward_dynamics import force_columns
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import Pairs, Program, inward, outward
-from alembert.sweeps.record import Record
 
 
 def own_inertia(b: Record) -> None:

@@ -38,10 +38,9 @@ import casadi as ca
 from alembert.spatial import Ad_dual, ArticulatedInertia, Force, RigidInertia
 from alembert.spatial.arrays import cross, dot, skew, symmetric
 from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix, operators
-from alembert.sweeps.articulated import force_columns
-from alembert.sweeps.factor import Factor
+from alembert.sweeps.forward_dynamics import Factor, force_columns
+from alembert.sweeps.node import Record
 from alembert.sweeps.program import counterpart
-from alembert.sweeps.record import Record
 
 
 class Integrals:

@@ -1,4 +1,4 @@
-"""One moving body as the steps see it: its structure, its constants, how it hangs from its parent.
+"""One moving body as the steps see it: its structure, its constants, how it hangs from its parent, what is known of it.
 
 The *structure* says which joint a node has and what the joint carries; it holds no numbers. The *constants* are one flat
 vector. A node is bound to a vector of `SX`: numbers and parameter symbols when a model is unrolled, plain symbols when
@@ -11,6 +11,7 @@ the node of its joint, and carries all that hangs from the body. So a structure 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ import casadi as ca
 from alembert.errors import UnsupportedError
 from alembert.joints import JointType
 from alembert.spatial import Pose, RigidInertia
-from alembert.sweeps.attachment import RIGID_ATTACHMENT, ModalAttachment
+from alembert.sweeps.attachment import ModalAttachment
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,26 @@ class Structure:
     @property
     def size(self) -> int:
         return sum(size for _, size in self.layout)
+
+
+class RigidAttachment:
+    """A node on a rigid parent: fields pass outward, and contributions inward, as they are.
+
+    Steps only ever see six entries of a parent's motion; what the modes of a parent add is in `ModalAttachment`.
+    """
+
+    def receive(self, record: Any, name: str) -> Any:
+        """A field of the parent; `placement` is the pose of the joint frame on it."""
+        return record.node.placement if name == "placement" else getattr(record.parent, name)
+
+    def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
+        record.parent.add(**contributions)
+
+    def see(self, record: Any) -> None:
+        """Leave what the modes of the parent move the place by, in world axes: here there are none."""
+
+
+RIGID_ATTACHMENT = RigidAttachment()
 
 
 class Node:
@@ -222,3 +243,65 @@ class Node:
             (dof, parts[5 * k], parts[5 * k + 1], parts[5 * k + 2 : 5 * k + 5])
             for k, dof in enumerate(self.structure.rotors)
         ]
+
+
+class Record:
+    """What is known of one node during a program. Steps set attributes; readers get `Any`."""
+
+    node: Node
+    parent: Record
+
+    def __init__(self, **known: Any) -> None:
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        if "node" in self.__dict__ and self.node.structure.stiffening:
+            raise UnsupportedError(
+                f"this algorithm does not take flexible bodies yet (modes have no {name!r})"
+            )
+        raise AttributeError(f"no step before this one has left {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    def has(self, name: str) -> bool:
+        return name in self.__dict__
+
+    def receive(self, name: str) -> Any:
+        """What the parent hands outward under this name."""
+        return self.node.attachment.receive(self, name)
+
+    def is_offered(self, name: str) -> bool:
+        """Whether the parent has such a field: what steps leave with nodes, the world does not have."""
+        return self.parent.has(name)
+
+    def deliver(self, **contributions: Any) -> None:
+        """Hand contributions inward: they add to the fields of the parent."""
+        self.node.attachment.deliver(self, contributions)
+
+    def own_effort(self) -> ca.SX | None:
+        """Spring and friction of the node, unless the program leaves them out."""
+        return self.node.own_effort(self.q, self.v) if self.passive else None
+
+    def rotor_momentum(self) -> ca.SX | None:
+        """That of the node, turned with the place where it hangs on a parent that deforms."""
+        r = self.node.rotor_momentum
+        return r if r is None or not self.has("R_P") else self.R_P @ r
+
+    def add(self, **contributions: Any) -> None:
+        """Add to fields that several children contribute to; the first contribution makes the field."""
+        for name, value in contributions.items():
+            self.__dict__[name] = self.__dict__[name] + value if name in self.__dict__ else value
+
+
+def map_matrices(value: Any, f: Callable[[ca.SX], ca.SX]) -> Any:
+    """A copy of a value (spatial types, factors, tuples of them) with `f` applied to every `SX` in it."""
+    if isinstance(value, ca.SX):
+        return f(value)
+    if isinstance(value, tuple | list):
+        return type(value)(map_matrices(x, f) for x in value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    copy = object.__new__(type(value))
+    copy.__dict__.update({name: map_matrices(x, f) for name, x in vars(value).items()})
+    return copy

@@ -20,7 +20,7 @@ import casadi as ca
 from alembert.errors import UnsupportedError
 from alembert.spatial import Motion, Pose, RigidInertia
 from alembert.sweeps import step_graphs
-from alembert.sweeps.record import Record
+from alembert.sweeps.node import Record
 from alembert.sweeps.tree import Tree
 
 Step = Callable[[Record], None]

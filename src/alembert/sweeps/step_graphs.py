@@ -20,9 +20,7 @@ from typing import Any
 
 import casadi as ca
 
-from alembert.sweeps.node import PLAIN, Node, Structure
-from alembert.sweeps.record import Record
-from alembert.sweeps.values import map_matrices
+from alembert.sweeps.node import PLAIN, Node, Record, Structure, map_matrices
 
 MOST = 4000
 """graphs that are kept; each takes some kilobytes"""
@@ -204,10 +202,13 @@ class _Twin(Record):
 def _form(value: Any, matrices: list[ca.SX]) -> object:
     """What two values must have in common for one graph to serve both; collects the matrices that it takes."""
     if isinstance(value, ca.SX):
-        if _is_plain(value):
-            return value.shape, _numbers(value)
+        shape = value.size()
+        if shape in _TELLING and _is_plain(value):
+            return shape, _numbers(value)
         matrices.append(value)
-        return value.shape, tuple((k, _numbers(column)) for k, column in _plain_columns(value))
+        if shape[0] != 6 or shape[1] == 1:
+            return shape
+        return shape, tuple((k, _numbers(column)) for k, column in _plain_columns(value))
     if isinstance(value, tuple | list):
         return type(value), *(_form(x, matrices) for x in value)
     if value is None or isinstance(value, int | float | str):
@@ -215,9 +216,13 @@ def _form(value: Any, matrices: list[ca.SX]) -> object:
     return type(value), *((name, _form(x, matrices)) for name, x in vars(value).items())
 
 
+_TELLING = ((3, 3), (6, 1))
+"""the sizes of rotations and motions"""
+
+
 def _is_plain(m: ca.SX) -> bool:
     """Whether it is a rotation or a motion of nothing but zeros and ones: these may change the course of a step."""
-    if m.shape not in ((3, 3), (6, 1)) or not m.is_constant():
+    if m.size() not in _TELLING or not m.is_constant():
         return False
     given: list[Any] = m.nonzeros()
     entries = {float(x) for x in given}
@@ -226,7 +231,7 @@ def _is_plain(m: ca.SX) -> bool:
 
 def _plain_columns(m: ca.SX) -> list[tuple[int, ca.SX]]:
     """Of the matrix of a joint's motions, or one like it."""
-    rows, columns = m.shape
+    rows, columns = m.size()
     if rows != 6 or columns == 1:
         return []
     return [(k, column) for k in range(columns) if _is_plain(column := m[:, k])]

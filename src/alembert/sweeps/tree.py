@@ -212,6 +212,11 @@ class Tree:
         return found
 
     @cached_property
+    def found(self) -> dict[str, Any]:
+        """What others found out about the tree, by name, and need again."""
+        return {}
+
+    @cached_property
     def parameter_symbols(self) -> ca.SX:
         return ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name, _ in self.model.parameters))
 

@@ -35,9 +35,9 @@ from alembert.sweeps import modal
 from alembert.sweeps.inverse_dynamics import joint_effort, newton_euler
 from alembert.sweeps.kinematics import accelerate, move, place
 from alembert.sweeps.linear_quadratic import LQProblem, Stage
+from alembert.sweeps.node import Record
 from alembert.sweeps.operators import describe
 from alembert.sweeps.program import Program, counterpart, inward, outward, unroll
-from alembert.sweeps.record import Record
 from alembert.sweeps.tree import Tree
 
 

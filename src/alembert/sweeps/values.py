@@ -6,25 +6,12 @@ together again with others in their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 
 from alembert.errors import UnsupportedError
-
-
-def map_matrices(value: Any, f: Callable[[ca.SX], ca.SX]) -> Any:
-    """A copy of a value (spatial types, factors, tuples of them) with `f` applied to every `SX` in it."""
-    if isinstance(value, ca.SX):
-        return f(value)
-    if isinstance(value, tuple | list):
-        return type(value)(map_matrices(x, f) for x in value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    copy = object.__new__(type(value))
-    copy.__dict__.update({name: map_matrices(x, f) for name, x in vars(value).items()})
-    return copy
+from alembert.sweeps.node import map_matrices
 
 
 def outline(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import ControllerStructure, SecondOrder, StateSpace, affine, append, series, static, tf
 

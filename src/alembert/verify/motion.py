@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
+import scipy
 
 from alembert.errors import NumericalError
 from alembert.model import Model
@@ -40,7 +40,7 @@ def motion(
         tau = zero if efforts is None else efforts(t, q, v)
         return np.concatenate([model.rate(q, v), dynamics.forward_dynamics(q, v, tau)])
 
-    found = solve_ivp(
+    found = scipy.integrate.solve_ivp(
         slope,
         (0.0, duration),
         np.concatenate([q, v]),

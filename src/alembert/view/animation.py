@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
@@ -293,11 +294,13 @@ def _envelope(x: Array, edges: Array) -> Array:
 
 def _continuous_quaternions(R: Array) -> Array:
     """(T, n, 4) of rotations (T, n, 3, 3); each nearest to the one before."""
-    from scipy.spatial.transform import Rotation
-
     if R.shape[1] == 0:
         return np.zeros((*R.shape[:2], 4))
-    q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat(scalar_first=True).reshape(*R.shape[:2], 4)
+    q = (
+        scipy.spatial.transform.Rotation.from_matrix(R.reshape(-1, 3, 3))
+        .as_quat(scalar_first=True)
+        .reshape(*R.shape[:2], 4)
+    )
     turns = np.where(np.sum(q[1:] * q[:-1], axis=-1) < 0, -1.0, 1.0)
     q[1:] *= np.cumprod(turns, axis=0)[..., None]
     return q

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, UnsupportedError, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,9 +68,9 @@ def by_unit(numbers: Iterable[int], units: Sequence[str]) -> dict[str, list[int]
     return found
 
 
-def lines(axis: Axes, x: Any, named: Mapping[str, Any], label: str) -> None:
-    """Lines with a legend beside them."""
-    for k, (name, y) in enumerate(named.items()):
+def lines(axis: Axes, x: Any, named: Mapping[str, Any], label: str, *, first: int = 0) -> None:
+    """Lines with a legend beside them, in the styles from the `first` on."""
+    for k, (name, y) in enumerate(named.items(), start=first):
         made = style(k)
         if "marker" in made:
             made["markevery"] = max(1, len(np.atleast_1d(x)) // 12)
@@ -105,9 +105,10 @@ def plain(text: str) -> str:
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     if path is not None:
         try:
-            figure.savefig(path, dpi=130)
-        except OSError as error:
-            raise FileError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
+            with writing(path):
+                figure.savefig(path, dpi=130)
+        except FileError:  # a ValueError as well
+            raise
         except ValueError as error:
             raise ArgumentError(f"plot: {os.fspath(path)}: {error}") from None
     return figure

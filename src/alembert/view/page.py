@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, writing
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.view.animation import RATE, Animation, Frames, as_animation
@@ -71,10 +71,8 @@ def write_page(
     """Write one page with several scenes, each in its tab: models, results and motions."""
     text = page(shown, title=title, theme=theme, autoplay=autoplay)
     path = Path(path)
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
 
 

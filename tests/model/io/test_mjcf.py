@@ -366,8 +366,9 @@ def test_other_actuators_are_refused_or_left_out(actuator, problem):
     message = (
         f"<text>:7: actuator 'n' with {problem} (without strict=True it is left out), which is not supported"
     )
-    with pytest.raises(UnsupportedError, match="^" + re.escape(message) + "$"):
+    with pytest.raises(UnsupportedError) as refused:
         load_mjcf(text, strict=True)
+    assert str(refused.value) == message
     with pytest.warns(AlembertWarning, match=re.escape(f"actuator 'n' with {problem}")):
         assert load_mjcf(text).actuators == ()
 
@@ -491,8 +492,9 @@ def test_meshes_are_placed_back_to_the_frame_of_their_file(tmp_path):
     ],
 )
 def test_unsupported_features(text, message):
-    with pytest.raises(UnsupportedError, match="^" + re.escape(message) + " is not supported$"):
+    with pytest.raises(UnsupportedError) as refused:
         load_mjcf(text)
+    assert str(refused.value) == message + " is not supported"
 
 
 @pytest.mark.skipif(

@@ -104,6 +104,41 @@ def test_mjcf_in_mujoco(tmp_path):
     np.testing.assert_allclose(back, model.forward_dynamics(q, v, tau), rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["pendulum", "two_link", "acrobot", "branched_acrobot", "cart_pole"])
+def test_points_and_rods_in_mjcf(tmp_path, name):
+    """MuJoCo refuses moving bodies without a moment about some axis; it has to read what is written all the same."""
+    pytest.importorskip("mujoco")
+    model, path = getattr(library, name)(), tmp_path / "model.xml"
+    with pytest.warns(
+        AlembertWarning, match="moments or masses of zero, raised by 1e-12 since MuJoCo refuses them"
+    ):
+        al.save(model, path)
+    given = state(model)
+    np.testing.assert_allclose(
+        al.load(path).forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-9, atol=ROUNDING
+    )
+
+
+def test_several_joints_of_one_body_in_mjcf(tmp_path):
+    """They are read as a chain through massless bodies, which is written and read again; so is a ball's spring."""
+    pytest.importorskip("mujoco")
+    source, path = tmp_path / "source.xml", tmp_path / "model.xml"
+    source.write_text("""<mujoco><option><flag contact="disable"/></option><worldbody><body name="a">
+      <joint name="slide" type="slide" axis="1 0 0"/><joint name="turn" axis="0 1 0" pos="0.1 0 0"/>
+      <geom type="box" size="0.1 0.2 0.3" mass="2"/>
+      <body name="b" pos="0 0 0.5"><joint name="ball" type="ball" pos="0 0 0.1" stiffness="3"/>
+      <geom type="box" size="0.3 0.1 0.1" pos="0.1 0.2 0" mass="1"/></body></body></worldbody></mujoco>""")
+    model = al.load(source)
+    with pytest.warns(
+        AlembertWarning, match=r"raised by 1e-12 since MuJoCo refuses them \(a/slide, a/turn, b/ball\)$"
+    ):
+        al.save(model, path)
+    given = state(model)
+    np.testing.assert_allclose(
+        al.load(path).forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-9, atol=ROUNDING
+    )
+
+
 def test_mjcf_read_back(tmp_path):
     pytest.importorskip("mujoco")
     model, path = drone(al.Spherical()), tmp_path / "tree.xml"

@@ -82,7 +82,7 @@ class Fields {
       return element("label", { className: "entry" }, f.count > 1 ? element("small", { textContent: name }) : null,
         this.input(own, shown, { ariaLabel: `${label} ${name}`, placeholder: f.default ? f.default[k] : "", className: "number" }, make), common ? null : this.unit(f.units[k]));
     });
-    return this.box(place, label, f.help, element("div", { className: `entries of${Math.min(f.count, 3)}` }, ...inputs, common ? this.unit(f.units[0]) : null));
+    return this.box(place, label, f.help, element("div", { className: `entries of${Math.min(f.count, 3)}${f.count > 3 ? " many" : ""}` }, ...inputs, common ? this.unit(f.units[0]) : null));
   }
 
   flag(f, place, value, label) {

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Ellipsoid, Joint, Sphere, Visual
+import numpy as np
+
+from alembert.model.elements import WORLD, Body, Box, Capsule, Cylinder, Ellipsoid, Joint, Sphere, Visual
 from alembert.model.io.robot_text import Writer
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
 _KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free", "fixed": ""}
+_LEAST = 1e-12
+"""mass [kg], and moment beside moments up to 1 kg m^2: above MuJoCo's bounds (1e-15, 1e-14) and what rounding leaves"""
 
 
 def save_mjcf(model: Model, path: str | Path) -> None:
@@ -48,13 +52,7 @@ class _MjcfWriter(Writer):
         if kind == "free" and joint.parent != WORLD:
             self.refuse(f"the free joint {joint.name!r} on the body {joint.parent!r}")
         out.open("body", name=body.name, **self.place(joint.placement))
-        inertia = body.inertia
-        xx, xy, yy, xz, yz, zz = self.numbers(inertia.tensor)
-        mass = self.numbers([inertia.mass])[0]
-        if mass:
-            entries = (xx, yy, zz, xy, xz, yz)
-            com = self.numbers(inertia.com)
-            out.put("inertial", pos=com, mass=mass, fullinertia=entries)
+        self.inertial(body, moves=bool(kind))
         if kind:
             self.joint(joint, kind)
         for visual in body.visuals:
@@ -63,6 +61,20 @@ class _MjcfWriter(Writer):
         for child in self.children(body.name):
             self.body(child)
         out.close("body")
+
+    def inertial(self, body: Body, moves: bool) -> None:
+        """Mass and moments, raised for MuJoCo where a body that `moves` has none: points, rods, massless bodies."""
+        mass, *com = self.numbers([body.inertia.mass, *body.inertia.com])
+        xx, xy, yy, xz, yz, zz = self.numbers(body.inertia.tensor)
+        least = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])[0]
+        raised = _LEAST * max(1.0, xx + yy + zz)
+        if moves and (mass < _LEAST or least < raised / 2):
+            mass, xx, yy, zz = max(mass, _LEAST), xx + raised, yy + raised, zz + raised
+            self.lose(
+                f"moments or masses of zero, raised by {_LEAST:g} since MuJoCo refuses them", [body.name]
+            )
+        if mass:
+            self.text.put("inertial", pos=com, mass=mass, fullinertia=(xx, yy, zz, xy, xz, yz))
 
     def place(self, placement: Placement) -> dict[str, Any]:
         return {"pos": self.numbers(placement.translation), "quat": self.numbers(placement.quaternion)}
@@ -80,6 +92,8 @@ class _MjcfWriter(Writer):
             if single:
                 values["stiffness"] = self.entry(joint.spring.stiffness)
                 values["springref"] = self.entry(joint.spring.rest) or 0.0
+            elif kind == "ball" and self.numbers(joint.spring.rest) in ((), (1.0, 0.0, 0.0, 0.0)):
+                values["stiffness"] = self.alike(joint, "springs", joint.spring.stiffness)
             else:
                 self.lose("springs", [joint.name])
         if joint.friction is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
+from alembert.errors import ArgumentError, ModelError, UnsupportedError, writing
 from alembert.expression import Expression
 from alembert.joints import PAIRS, REGISTRY, Pair
 from alembert.model.builder import ModelBuilder
@@ -58,12 +58,10 @@ def save_native(model: Model, path: str | os.PathLike[str], *, side_files: bool 
             mesh["path"] = _seen_from(path.parent, mesh["path"])
     files = _set_aside(model, document, path) if side_files else {}
     text = syntax.write(document)
-    try:
+    with writing(path):
         for name, content in files.items():
             write_whole(path.with_name(name), content)
         write_whole(path, text.encode())
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def loads(text: str, syntax: str = "toml", *, name: str = "<text>", folder: Path | None = None) -> Model:

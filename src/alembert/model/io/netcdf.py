@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alembert.errors import AlembertError, FileError, UnsupportedError
+from alembert.errors import AlembertError, FileError, UnsupportedError, writing
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -43,11 +43,12 @@ def read(path: str | os.PathLike[str], function: str) -> Dataset:
 
 def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a data set, and behind what others read, a checksum of it."""
-    data.to_netcdf(path)
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").digest()
-    with open(path, "ab") as file:
-        file.write(_MARK + digest)
+    with writing(path):
+        data.to_netcdf(path)
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        with open(path, "ab") as file:
+            file.write(_MARK + digest)
 
 
 def _check_sum(path: Path) -> None:

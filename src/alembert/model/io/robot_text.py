@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from alembert.errors import FileError, UnsupportedError, warn
+from alembert.errors import UnsupportedError, warn, writing
 from alembert.expression import evaluate
 from alembert.model.elements import WORLD, Coupling, Joint
 from alembert.model.model import Model
@@ -49,10 +49,8 @@ class Text:
         )
 
     def write(self, path: str | Path) -> None:
-        try:
+        with writing(path):
             Path(path).write_text("\n".join([*self.lines, ""]), encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def _attributes(values: Mapping[str, Any]) -> str:

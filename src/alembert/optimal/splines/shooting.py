@@ -30,7 +30,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import BSpline
+import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.stage_loop import SHARED, StageLoop
@@ -143,7 +143,7 @@ class Shooting:
 
     def spline(self, s: Array, derivative: int = 0) -> Array:
         """(len(s), control points): the basis of (1)."""
-        full = BSpline(self.knots, np.eye(self.control_points), self.degree)
+        full = scipy.interpolate.BSpline(self.knots, np.eye(self.control_points), self.degree)
         return np.asarray(full(s, derivative))
 
     def split(self, z: Array) -> tuple[Array, Array, float]:

@@ -8,7 +8,6 @@ and a run that was killed goes on with the blocks that are missing.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
@@ -41,7 +42,7 @@ from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.feedback import states_of
 from alembert.simulate.loads import Table, no_table_alone
-from alembert.simulate.pace import Progress, check_records, check_steps
+from alembert.simulate.records import Progress, check_records, check_steps
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
 """members in a block, and into how many blocks a small ensemble is cut"""
@@ -97,6 +98,7 @@ def ensemble(
         options: all others of `simulate`, as `wrenches`, `drives`, `gravity`, `prescribed`, `events` and `record`, whose
             quantities are in `recorded` for all members.
     """
+    check_model("ensemble", model)
     if integrator not in INTEGRATORS:
         raise ArgumentError(unknown("ensemble: no integrator", integrator, INTEGRATORS))
     if integrator not in ADAPTIVE and step is None:
@@ -114,6 +116,8 @@ def ensemble(
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ArgumentError(f"ensemble: seed is {seed!r}, expected zero or a positive integer")
     seed = int(seed)
+    if monitor is not None and not callable(monitor):
+        raise ArgumentError(f"ensemble: monitor is {monitor!r}, expected a function of statistics")
     assert members is not None
     wanted = channels.requests(model, options.get("record", ()), states_of(controller))
     tables: dict[str, Table] = {}
@@ -128,7 +132,7 @@ def ensemble(
         "efforts": numbers(model, "efforts", np.zeros(model.nv) if efforts is None else efforts),
     }
     for name, seconds in (("duration", duration), ("step", step), ("interval", interval)):
-        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        if (seconds is not None or name == "duration") and not (is_number(seconds) and seconds > 0):
             raise ArgumentError(f"ensemble: {name} is {seconds!r}, expected a positive time in seconds")
     interval = duration if interval is None else interval
     if step is not None:

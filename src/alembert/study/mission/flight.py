@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from alembert import spacecraft as craft
 from alembert.simulate import Attach, Run, ensemble, simulate
@@ -19,6 +19,7 @@ from alembert.study.mission.vehicle import (
     HUB,
     PORT,
     PROBE,
+    PROPELLANT,
     VISITOR_FLIGHT,
     Vehicle,
     docking_events,
@@ -76,9 +77,10 @@ class MissionFlight:
         self.events = [] if task.visitor is None else docking_events(self.model, task.visitor)
         if low:
             self.events.append(self.environment.entry(self.model, HUB))
-        self.sensors = self._sensors(field)
+        self.sensors = named(("sensors",), lambda: self._sensors(field))
         self.software, devices = self._software()
-        self.hardware = craft.Hardware(self.model, devices, task.software.period, magnetic=field)
+        tank = None if task.tank is None else PROPELLANT
+        self.hardware = craft.Hardware(self.model, devices, task.software.period, magnetic=field, tank=tank)
         self.q0, self.v0 = self._start()
 
     def _software(self) -> tuple[craft.FlightSoftware, dict[str, Any]]:
@@ -256,7 +258,9 @@ class MissionFlight:
         target = self.task.software.target
         if isinstance(target, str):
             local = craft.lvlh(q[:, s][:, :3] + r0, R.apply(v[:, u][:, 3:]) + v0)
-            return Rotation.from_matrix(np.swapaxes(local, -1, -2) @ R.as_matrix()).magnitude()
+            return scipy.spatial.transform.Rotation.from_matrix(
+                np.swapaxes(local, -1, -2) @ R.as_matrix()
+            ).magnitude()
         return (quaternion.to_scipy(target).inv() * R).magnitude()
 
     def pointing(self, run: Run) -> Array:
@@ -267,7 +271,7 @@ class MissionFlight:
         """(N, 3): roll, pitch and yaw of the hub against the local axes [rad]: a rotation vector."""
         local = craft.lvlh(*self.environment.inertial(run, HUB))
         R = self.model.frame_pose(run.q, HUB).rotation
-        return Rotation.from_matrix(np.swapaxes(local, -1, -2) @ R).as_rotvec()
+        return scipy.spatial.transform.Rotation.from_matrix(np.swapaxes(local, -1, -2) @ R).as_rotvec()
 
     def wheel_momentum(self, run: Run) -> Array:
         """(N, 3): of the wheels relative to the hub, in its axes [N m s]."""

@@ -89,7 +89,13 @@ class MissionPage:
                 (name, f"{x.force:.4g}", str(len(x.burns)), f"{time:.4g}")
                 for (name, x), time in zip(flight.task.thrusters.items(), lasting, strict=True)
             ]
-            title = f"thrusters: {used:.4g} kg of propellant, which the mass of the vehicle does not lose"
+            tank = flight.task.tank
+            end = (
+                "which the mass of the vehicle does not lose"
+                if tank is None
+                else f"{max(0.0, tank.propellant - used):.4g} kg are left"
+            )
+            title = f"thrusters: {used:.4g} kg of propellant, {end}"
             parts.append(Grid.of(title, ("thruster", "force [N]", "burns", "planned [s]"), rows))
         if self.level is not None:
             steady = self.level.quasi_steady
@@ -108,6 +114,9 @@ class MissionPage:
         time = self.run.time
         rows = []
         for name, impulse in self.balance.impulses.items():
+            if name not in self.balance.torques:  # mass that left
+                rows.append((name, *(f"{x:.4g}" for x in impulse[-1]), "", "", ""))
+                continue
             turning, along = (np.trapezoid(x, time) for x in self.power[name])
             peak = np.linalg.norm(self.balance.torques[name], axis=-1).max()
             # gravity conserves: what it does along the orbit comes back
@@ -169,7 +178,8 @@ class MissionPage:
         self._torques(axes[0])
         drawing.lines(axes[1], self.run.time, {k: x for k, (x, _) in self.power.items()}, "turning power [W]")
         along = {k: x for k, (_, x) in self.power.items() if k not in ("gravity", "actuators")}
-        drawing.lines(axes[2], self.run.time, along, "orbital power [W]")
+        first = list(self.power).index(next(iter(along))) if along else 0  # the style of each source as above
+        drawing.lines(axes[2], self.run.time, along, "orbital power [W]", first=first)
         return self._timed(figure, axes)
 
     def microgravity(self) -> Any:
@@ -275,7 +285,14 @@ def _elements(orbit: Any) -> tuple[float, float, float, float]:
 def _event(event: Any) -> tuple[str, str, str]:
     units = {"distance": "m", "speed": "m/s", "rate": "rad/s", "angle": "rad", "offset": "m"}
     told = []
-    for name, x in event.quantities.items():
-        size = float(np.linalg.norm(np.atleast_1d(np.asarray(x, dtype=float))))
-        told.append(f"{name} {size:.3g}" + (f" {units[name]}" if name in units else ""))
+    for name, given in event.quantities.items():
+        x = np.atleast_1d(np.asarray(given, dtype=float))
+        size = float(np.linalg.norm(x))
+        if name.startswith("impulse") and len(x) == 6:  # of what is rigid: moments come first
+            n, f = (float(np.linalg.norm(part)) for part in (x[:3], x[3:]))
+            told.append(f"{name} {f:.3g} N s and {n:.3g} N m s")
+        elif name == "impulse" or (name.startswith("impulse") and len(x) == 3):
+            told.append(f"{name} {size:.3g} N s")
+        else:
+            told.append(f"{name} {size:.3g}" + (f" {units[name]}" if name in units else ""))
     return f"{event.time:.3f}", event.name, ", ".join(told)

@@ -66,7 +66,7 @@ class PanelEntry(FileTable):
 
 
 class ThrusterEntry(FileTable):
-    """A thruster on the hub that burns at given times. The mass of the vehicle stays; the propellant is told."""
+    """A thruster on the hub that burns at given times, from the tank; without one the mass of the vehicle stays."""
 
     direction: Vector = Field(description="In which it pushes the hub, in its axes.")
     force: Positive = Field(description="N.")
@@ -74,6 +74,14 @@ class ThrusterEntry(FileTable):
     specific_impulse: Positive = Field(default=220.0, description="s.")
     minimum: Number = Field(default=0.0, description="Shortest pulse that it gives, s.")
     burns: list[Numbers] = Field(default=[], description="Each a start and a duration, s.")
+
+
+class TankEntry(FileTable):
+    """Propellant that thrusters burn: a sphere on the hub that becomes lighter."""
+
+    propellant: Positive = Field(description="At the start, kg; besides the mass of the vehicle.")
+    radius: Positive = Field(description="Of the sphere, m.")
+    at: Vector = Field(default=(0.0, 0.0, 0.0), description="Its centre on the hub, m.")
 
 
 class SloshEntry(FileTable):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 Made = TypeVar("Made")
-HUB, FLIGHT, VISITOR, VISITOR_FLIGHT, PORT, PROBE, EXPERIMENT = (
-    "hub", "flight", "visitor", "visitor_flight", "port", "probe", "experiment",
+HUB, FLIGHT, VISITOR, VISITOR_FLIGHT, PORT, PROBE, EXPERIMENT, TANK, PROPELLANT = (
+    "hub", "flight", "visitor", "visitor_flight", "port", "probe", "experiment", "tank", "propellant_mass",
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ class Vehicle:
     def of(cls, task: MissionTask) -> Vehicle:
         builder = ModelBuilder("spacecraft", gravity=(0.0, 0.0, 0.0))
         v = task.vehicle
+        if not all(x > 0 for x in v.size):
+            raise OptionError(("vehicle", "size"), f"is {v.size}, expected three positive lengths")
         inertia = Inertia.box(v.mass, v.size)
         if v.inertia is not None:
             a, b, c = v.inertia
@@ -88,6 +90,8 @@ class Vehicle:
             )
         for name, arm in task.arms.items():
             motions |= _arm(builder, name, arm)
+        if task.tank is not None:
+            _tank(builder, task)
         if task.microgravity is not None:
             builder.frame(EXPERIMENT, HUB, tuple(task.microgravity))
         if task.visitor is not None:
@@ -176,6 +180,23 @@ def _motion(name: str, arm: ArmEntry, k: int) -> ca.Function:
     if len(rows) < 1 or np.any(np.diff(rows[:, 0]) <= 0):
         raise OptionError(place, f"has the times {rows[:, 0].tolist()}, expected them to rise")
     return craft.rest_to_rest(rows[:, 0], np.radians(rows[:, 1 + k]))
+
+
+def _tank(builder: ModelBuilder, task: MissionTask) -> None:
+    tank = task.tank
+    assert tank is not None
+    if not task.thrusters:
+        raise OptionError(("tank",), "has propellant that nothing burns, expected thrusters")
+    if task.visitor is not None:
+        raise OptionError(
+            ("tank",), "does not go with a visitor: masses that fall and captures do not go together"
+        )
+    mass = builder.parameter(PROPELLANT, tank.propellant)
+    inertia = Inertia.sphere(mass, tank.radius)
+    named(
+        ("tank",),
+        lambda: builder.body(TANK, inertia, joint=Fixed(), parent=HUB, placement=tuple(tank.at)),
+    )
 
 
 def _visitor(builder: ModelBuilder, v: VisitorEntry) -> None:

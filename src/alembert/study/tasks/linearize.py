@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
 
 from alembert.model import Model
@@ -155,9 +156,7 @@ def _save(linear: LinearModel, data: dict[str, Any], path: Path) -> None:
     if path.suffix == ".npz":
         np.savez(path, **(arrays | names))
         return
-    from scipy.io import savemat
-
     cells = {key: np.array(data[key], dtype=object) for key in names}
-    savemat(path, arrays | cells)
+    scipy.io.savemat(path, arrays | cells)
     with path.open("r+b") as file:  # the header would say when
         file.write(b"MATLAB 5.0 MAT-file, by Alembert".ljust(116))

@@ -30,6 +30,7 @@ from alembert.study.mission.tables import (
     SloshEntry,
     SoftwareEntry,
     SurroundingsEntry,
+    TankEntry,
     ThrusterEntry,
     VehicleEntry,
     VisitorEntry,
@@ -82,6 +83,9 @@ class MissionTask(Task):
     wheels: dict[str, WheelEntry] = Field(description="By name; three or more.")
     panels: dict[str, PanelEntry] = Field(default={}, description="By name.")
     thrusters: dict[str, ThrusterEntry] = Field(default={}, description="By name.")
+    tank: TankEntry | None = Field(
+        default=None, description="What thrusters burn; without it the mass of the vehicle stays."
+    )
     slosh: dict[str, SloshEntry] = Field(default={}, description="By name.")
     arms: dict[str, ArmEntry] = Field(default={}, description="Manipulators that follow a path, by name.")
     visitor: VisitorEntry | None = Field(default=None, description="A vehicle that comes to dock.")

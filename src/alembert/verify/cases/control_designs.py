@@ -1,4 +1,7 @@
-"""Designs from responses alone, of low order, and along sliding surfaces."""
+"""Designs from responses alone, of low order, and along sliding surfaces.
+
+Structure and control at once, families of polynomials, nonlinear elements, filters by square roots.
+"""
 
 import math
 
@@ -6,6 +9,8 @@ import casadi as ca
 import numpy as np
 
 from alembert import control
+from alembert.control.codesign import DesignPoint, codesign
+from alembert.control.uncertain_systems import as_uncertain_system
 from alembert.joints import Free
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
@@ -190,3 +195,192 @@ def sliding_slew(angle: float) -> Items:
     rate = float(np.linalg.norm(run.v[:, :3], axis=1).max())
     yield Check("rates within the bound", rate <= design.rate, True, 0, "proven")
     yield Plot("time [s]", "angle [rad]", (Line("with errors", times, found), Line("ideal", times, ideal)))
+
+
+DIGITS = "half a unit of the last digit that is known"
+
+
+def _two_masses(k: float, sensor: object = None) -> DesignPoint:
+    A = np.array([[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, -0.02, 0.02], [k, -k, 0.02, -0.02]])
+    plant = control.StateSpace(A, [[0], [0], [1], [0]], [[0, 1, 0, 0]])
+    return DesignPoint(plant, np.array([[0.0], [0], [0], [1]]), [0, 1, 0, 0], 0.1, k, sensor)
+
+
+@case(
+    source="Two masses, the spring and its control chosen at once: scalar search, and by slopes of Lyapunov equations",
+    kind="reference",
+    tags=("control",),
+)
+def control_codesign_two_masses() -> Items:
+    """J = (1 - s) k + s J_c with the best state feedback, and with LQG."""
+    expected = {0.3: (0.7115033, 0.9894622), 0.5: (1.0875563, 1.0744304), 0.8: (2.0632809, 0.8643492)}
+    for share, (k, cost) in expected.items():
+        found = codesign(_two_masses, {"k": (0.05, 10.0)}, share=share)
+        yield Check(
+            f"k, share {share}", found.values["k"], k, 1e-6, "flat at the optimum: root of its digits"
+        )
+        yield Check(f"cost, share {share}", found.cost, cost, 1e-7, DIGITS)
+    noisy = codesign(lambda k: _two_masses(k, 0.01), {"k": (0.05, 10.0)}, feedback="lqg")
+    yield Check("k with LQG", noisy.values["k"], 1.2546443, 1e-6, "flat at the optimum: root of its digits")
+    yield Check("cost with LQG", noisy.cost, 1.3527046, 1e-7, DIGITS)
+
+
+@case(
+    source="""Balakrishnan, Minimum attainable RMS attitude error using co-located rate sensors, Third Annual Conference on
+    Aerospace Computational Control, 1989, equation 3.5""",
+    kind="published",
+    tags=("control",),
+)
+def control_rate_feedback_of_a_beam() -> Items:
+    """A cantilever with a tip mass, noise of actuator and rate sensor at the tip: sqrt(d_s d_o) L^3/(3 EI), any elements."""
+    L, EI, mass, elements = 2.0, 3.0, 0.7, 6
+    d_s, d_o, h = 0.02, 0.005, L / elements
+    bending = np.array([[12, 6 * h, -12, 6 * h], [6 * h, 4 * h * h, -6 * h, 2 * h * h], [-12, -6 * h, 12, -6 * h],
+                        [6 * h, 2 * h * h, -6 * h, 4 * h * h]]) * EI / h**3  # fmt: skip
+    inertia = np.array([[156, 22 * h, 54, -13 * h], [22 * h, 4 * h * h, 13 * h, -3 * h * h], [54, 13 * h, 156, -22 * h],
+                        [-13 * h, -3 * h * h, -22 * h, 4 * h * h]]) * h / 420  # fmt: skip
+    n = 2 * (elements + 1)
+    M, K = np.zeros((n, n)), np.zeros((n, n))
+    for k in range(elements):
+        M[2 * k : 2 * k + 4, 2 * k : 2 * k + 4] += inertia
+        K[2 * k : 2 * k + 4, 2 * k : 2 * k + 4] += bending
+    M[-2, -2] += mass
+    M, K, tip = M[2:, 2:], K[2:, 2:], np.zeros((n - 2, 1))
+    tip[-2] = 1.0
+    plant = control.SecondOrder(M, 0 * K, K, tip, 0 * tip.T, tip.T).to_statespace()
+    expected = np.sqrt(d_s * d_o) * L**3 / (3 * EI)
+    gain = np.sqrt(d_s / d_o)
+    closed = control.StateSpace(
+        plant.A - gain * plant.B @ plant.C,
+        np.hstack([np.sqrt(d_s) * plant.B, -gain * np.sqrt(d_o) * plant.B]),
+        plant.C,
+    )
+    P = control.gramians(closed)[0]
+    at = n - 4
+    yield Check(
+        "mean square, rate feedback", float(P[at, at]), expected, 1e-8, "light damping of the last modes"
+    )
+    filtered = control.lqe(plant, d_s, d_o).P
+    yield Check(
+        "error of the best filter", float(filtered[at, at]), expected, 1e-8, "that of a Riccati equation"
+    )
+
+
+@case(source="Kharitonov 1978; Routh's condition a b > c of a cubic", kind="identity", tags=("control",))
+def control_interval_polynomial() -> Items:
+    """The cubic s^3 + a s^2 + b s + c, all within +-r: stable for (3 - r)(2 - r) > 1 + r, that is, r < 1."""
+    exact = 3 - np.sqrt(4.0)  # r^2 - 6 r + 5 > 0
+    low, high = 0.0, 1.9
+    while high - low > 1e-10:
+        r = (low + high) / 2
+        stable = bool(control.interval_polynomial([1, 3 - r, 2 - r, 1 - r], [1, 3 + r, 2 + r, 1 + r]))
+        low, high = (r, high) if stable else (low, r)
+    yield Check("largest radius", low, exact, 1e-9, "bisection, and roots next to the axis")
+
+
+@case(
+    source="Two masses under LQG: the range of springs in which the loop is stable, by eigenvalues and by edges",
+    kind="reference",
+    tags=("control",),
+)
+def control_edges_of_two_masses() -> Items:
+    """The characteristic polynomial is affine in k: one edge decides."""
+    design = control.lqg(
+        control.StateSpace(
+            [[0, 0, 1, 0], [0, 0, 0, 1], [-1, 1, 0, 0], [1, -1, 0, 0]], [[0], [0], [1], [0]], [[0, 1, 0, 0]]
+        ),
+        [0, 1, 0, 0], 0.1, 1.0, 0.01, through=[[0], [0], [0], [1]],
+    )  # fmt: skip
+    K = design.controller
+
+    def polynomial(k: float) -> np.ndarray:
+        A = np.array([[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, 0, 0], [k, -k, 0, 0.0]])
+        B, C = np.array([[0.0], [0], [1], [0]]), np.array([[0.0, 1, 0, 0]])
+        return np.poly(np.block([[A, B @ K.C], [K.B @ C, K.A]]))
+
+    base, slope = polynomial(0.0), polynomial(1.0) - polynomial(0.0)
+
+    yield Check("lowest spring", _edge(base, slope, 0.5), 0.9421823041, 1e-8, DIGITS)
+    yield Check("highest spring", _edge(base, slope, 2.0), 1.3452287536, 1e-8, DIGITS)
+
+
+def _edge(base: np.ndarray, slope: np.ndarray, outside: float) -> float:
+    inside, other = 1.0, outside
+    while abs(other - inside) > 1e-11:
+        middle = (inside + other) / 2
+        stable = bool(control.affine_polynomial(base, {"k": slope}, {"k": sorted((1.0, middle))}))
+        inside, other = (middle, other) if stable else (inside, middle)
+    return inside
+
+
+@case(
+    source="Zero exclusion of a multilinear family, against Routh's condition",
+    kind="identity",
+    tags=("control",),
+)
+def control_multilinear_polynomial() -> Items:
+    """Cubics s^3 + (a + b) s^2 + (a b + 1) s + c a b: stable for (a + b)(a b + 1) > c a b; in [1, 2]^2 up to c = 4."""
+    for c, stable in ((3.95, True), (4.05, False)):
+        found = control.multilinear_polynomial(
+            lambda a, b, c=c: [1, a + b, a * b + 1, c * a * b], {"a": (1, 2), "b": (1, 2)}
+        )
+        yield Check(f"stable with c = {c}", float(found.stable is True), float(stable), 0.0, "yes or no")
+
+
+@case(source="Circle criterion: 1/(s^2 + s + 1) around a nonlinearity", kind="identity", tags=("control",))
+def control_circle_criterion() -> Items:
+    """Re G >= -1/3, so that every nonlinearity between 0 and 3 is harmless; both bounds of mu's peak say so."""
+    G = control.tf([1], [1, 1, 1])
+    for slope in (2.0, 2.9, 3.1):
+        loop = as_uncertain_system(G) * control.sector("f", 0.0, slope)
+        found = loop.feedback(1.0).mu(tolerance=1e-3)
+        # scaled to one, the sector is a complex number of size one around its middle slope: a bilinear map of -1/Re G
+        m = slope / 2
+        w = np.linspace(0, 5, 4001)
+        g = G.frequency_response(w).response[:, 0, 0]
+        yield Check(
+            f"mu, slopes to {slope}", found.peak, float(np.abs(m * g / (1 + m * g)).max()), 1e-5, "a grid"
+        )
+
+
+@case(source="Riccati equation and square-root filter of a sampled plant", kind="identity", tags=("control",))
+def control_square_root_filter() -> Items:
+    """From any start, the root comes to that of the stationary covariance; with sensors of 1e-8 as with those of one."""
+    plant = control.c2d(control.tf([1], [1, 3, 6, 5, 3]), 0.2)
+    for noise in (1.0, 1e-16):
+        steady = control.lqe(plant, 1.0, noise)
+        found = control.SquareRootKalman(plant, 1.0, noise)
+        now = found.start(np.zeros(4), 1.0)
+        for _ in range(300):
+            now = found.predict(found.correct(now, [0.0])[0])
+        size = np.abs(steady.P).max()
+        yield Check(
+            f"covariance, noise {noise:g}", now.P / size, steady.P / size, 1e-7, "that of a Riccati equation"
+        )
+
+
+@case(
+    source="""Tekawy, Safonov, Chiang, Multivariable stability margin, Third Annual Conference on Aerospace Computational
+    Control, 1989: one-sided and two-sided""",
+    kind="identity",
+    tags=("control",),
+)
+def control_safonov_margins() -> Items:
+    """The loop 2/(s + 1)^3: complex changes of its gain up to one over the peak of T; one-sided ones may be larger."""
+    L = control.tf([2], [1, 3, 3, 1])
+    T = control.feedback(L, 1.0)
+    block = [control.DeltaBlock("complex")]
+    two = control.stability_margin(-T, block)
+    yield Check("two-sided", two.guaranteed, 1 / T.hinf_norm().gain, 2e-3, "the tolerance of the proof")
+    # one-sided, complex: 1/K_m is the largest real part of -T (equation 3 of the paper, one block)
+    w = np.linspace(0, 10, 20001)
+    largest = float((-T.frequency_response(w).response[:, 0, 0].real).max())
+    at = int(np.argmax(-T.frequency_response(w).response[:, 0, 0].real))
+    size = float(abs(T.frequency_response(w[at]).response[0, 0, 0])) / largest
+    t = 2e-3
+    one = control.stability_margin(-T, block, signs=1, tolerance=t)
+    # |N| < 1/(1 + t) is k Re(-T) < 1 - t k^2 |T|^2/2, and bisection stops at 2 t
+    bound = (t * size**2 / 2 + 2 * t) / largest
+    yield Check(
+        "one-sided", one.guaranteed, 1 / largest, bound, "the tolerances of proof and bisection, derived"
+    )

@@ -3,7 +3,7 @@
 from functools import reduce
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert import control
 from alembert.control import parameter

@@ -1,11 +1,107 @@
-"""Linear systems: norms, gramians, zeros, sampling and reduction."""
+"""Linear systems whose results are known in closed form, posed to other programs too.
+
+Linear systems: norms, gramians, zeros, sampling and reduction.
+
+Frequencies and poles of linear models, and a bound on pointing errors.
+"""
 
 import numpy as np
+import scipy
 
-from alembert import control
+from alembert import control, library
+from alembert.control import StateSpace, tf
+from alembert.joints import Prismatic, Spring
+from alembert.linear import linearize
+from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.verify import control_plants as plants
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
 from alembert.verify.programs import SystemsProgram
+
+ROUNDING = "rounding of an invariant subspace: 1e-12 of entries of some tens"
+
+
+@case(
+    source="""Benner, Laub, Mehrmann, A collection of benchmark examples for the numerical solution of algebraic
+    Riccati equations I, Chemnitz 1995, examples 1.1 and 1.2""",
+    kind="closed form",
+    tags=("control",),
+)
+def control_riccati_benchmarks(systems: SystemsProgram) -> Items:
+    """Regulators of a double integrator, and of a plant with an unstable pole that the cost does not see."""
+    program = systems.load()
+    G = StateSpace([[0, 1], [0, 0]], [[0], [1]], np.eye(2))
+    yield Check("double integrator", program.lqr(G, np.diag([1.0, 2.0]), [[1.0]]), [[1, 2]], 1e-12, ROUNDING)
+    G = StateSpace([[4, 3], [-4.5, -3.5]], [[1], [-1]], np.eye(2))
+    expected = (1 + np.sqrt(2)) * np.array([[3.0, 2.0]])
+    found = program.lqr(G, np.array([[9.0, 6.0], [6.0, 4.0]]), [[1.0]])
+    yield Check("second example", found, expected, 1e-10, f"{ROUNDING}; the cost has rank one")
+
+
+@case(
+    source="""Benner, Laub, Mehrmann, A collection of benchmark examples for the numerical solution of algebraic
+    Riccati equations II: discrete-time case, Chemnitz 1995, example 1.1""",
+    kind="closed form",
+    tags=("control",),
+)
+def control_sampled_riccati_benchmark(systems: SystemsProgram) -> Items:
+    """A sampled regulator: X is the golden section times the weight."""
+    A, B = np.array([[4, 3], [-4.5, -3.5]]), np.array([[1.0], [-1.0]])
+    Q, golden = np.array([[9.0, 6.0], [6.0, 4.0]]), (1 + np.sqrt(5)) / 2
+    X = golden * Q
+    expected = np.linalg.solve(1.0 + B.T @ X @ B, B.T @ X @ A)
+    found = systems.load().lqr(StateSpace(A, B, np.eye(2), dt=1.0), Q, [[1.0]])
+    yield Check("gain", found, expected, 1e-10, f"{ROUNDING}; the cost has rank one")
+
+
+@case(
+    source="Doyle, Francis, Tannenbaum, Feedback Control Theory, 1992, chapter 2: norms",
+    kind="closed form",
+    tags=("control",),
+)
+def control_norm_of_an_oscillator(systems: SystemsProgram) -> Items:
+    """Mean square response of lightly damped oscillators, w = 1 .. 100, damping down to 1e-4."""
+    program = systems.load()
+    for w, damping in ((1.0, 0.5), (10.0, 1e-2), (100.0, 1e-4)):
+        found = program.h2_norm(tf([1], [1, 2 * damping * w, w * w]))
+        expected = np.sqrt(1 / (4 * damping * w**3))
+        reason = "1e-12 over the damping: the condition of the Lyapunov equation"
+        yield Check(f"w = {w:g}, damping {damping:g}", found / expected, 1.0, 1e-12 / damping, reason)
+
+
+@case(
+    source="Ogata, Modern Control Engineering, 5th edition 2010, chapter 7: stability margins",
+    kind="closed form",
+    tags=("control",),
+)
+def control_margins_of_three_poles(systems: SystemsProgram) -> Items:
+    """Loops k / (s (s + 1)^2): the gain margin is 2 / k; for k = 1/2 the phase margin follows from a cubic."""
+    program = systems.load()
+    for k in (0.1, 0.5, 1.0):
+        gain, phase = program.crossover_margins(tf([k], [1, 2, 1, 0]))
+        w = next(x.real for x in np.roots([1, 0, 1, -k]) if abs(x.imag) < 1e-9)  # w (w^2 + 1) = k
+        expected = 90.0 - 2 * np.degrees(np.arctan(w))
+        reason = "a root of a polynomial of order six, found to 1e-8 at the worst"
+        yield Check(f"gain margin, k = {k:g}", gain, 2 / k, 1e-7, reason)
+        yield Check(f"phase margin [deg], k = {k:g}", phase, expected, 1e-6, reason)
+
+
+@case(
+    source="Franklin, Powell, Workman, Digital Control of Dynamic Systems, 3rd edition 1998, section 4.3",
+    kind="closed form",
+    tags=("control",),
+)
+def control_sampled_double_integrator(systems: SystemsProgram) -> Items:
+    """Held inputs: z-transform of a double integrator, and of a lag."""
+    program, dt = systems.load(), 0.3
+    found = program.sampled(StateSpace([[0, 1], [0, 0]], [[0], [1]], [[1, 0]]), dt)
+    yield Check("A", found.A, [[1, dt], [0, 1]], 1e-15, "rounding")
+    yield Check("B", found.B, [[dt * dt / 2], [dt]], 1e-15, "rounding")
+    found = program.sampled(StateSpace([[-2.0]], [[1.0]], [[1.0]]), dt)
+    yield Check(
+        "lag", [found.A[0, 0], found.B[0, 0]], [np.exp(-0.6), (1 - np.exp(-0.6)) / 2], 1e-15, "rounding"
+    )
+
 
 DIGITS = "half a unit of the last digit that is known"
 
@@ -155,3 +251,94 @@ def control_sampled_cost() -> Items:
     yield Check("cost", found.X, [[1.73301298, 1.00125033], [1.00125033, 1.73373564]], 6e-9, DIGITS)
     pole = found.poles[1]
     yield Check("closed-loop pole", [pole.real, pole.imag], [0.91588347, 0.04585152], 6e-9, DIGITS)
+
+
+@case(
+    source="""Pendulum on a cart: w^2 = g (M + m) / (M l) hanging, poles +-w upright (Friedland, Control System
+    Design, 1986, example 2E)""",
+    kind="closed form",
+    tags=("linearisation",),
+    parameters={"cart": 1.0, "pole": 0.3, "length": 0.5, "gravity": 9.81},
+)
+def cart_pole_poles(cart: float, pole: float, length: float, gravity: float) -> Items:
+    """Poles of a cart-pole, hanging and upright."""
+    model = library.cart_pole(cart_mass=cart, pole_mass=pole, pole_length=length)
+    w = np.sqrt(gravity * (cart + pole) / (cart * length))
+    hanging = linearize(model, [0.0, 0.0])
+    upright = linearize(model, [0.0, np.pi])
+    reason = "a double pole at zero: sqrt(eps) for it, rounding for the others"
+    yield Check("hanging: imaginary part", np.max(np.linalg.eigvals(hanging.A).imag), w, 1e-12, reason)
+    yield Check(
+        "upright: real parts", np.sort(np.linalg.eigvals(upright.A).real)[[0, -1]], (-w, w), 1e-7, reason
+    )
+
+
+@case(
+    source="""A fixed-free chain of equal masses and springs: w_j = 2 sqrt(k/m) sin((2j - 1) pi / (4N + 2))
+    (Routh, Advanced Rigid Dynamics, ch. IX)""",
+    kind="closed form",
+    tags=("linearisation",),
+    parameters={"count": 8, "mass": 0.5, "stiffness": 30.0},
+)
+def spring_chain(count: int, mass: float, stiffness: float) -> Items:
+    """Frequencies of masses and springs in a row."""
+    builder = ModelBuilder("row", gravity=(0, 0, 0))
+    parent = WORLD
+    for k in range(count):
+        body = Inertia.box(mass, (0.1, 0.1, 0.1))
+        builder.body(f"m{k}", body, joint=Prismatic((1, 0, 0)), parent=parent, spring=Spring((stiffness,)))
+        parent = f"m{k}"
+    model = builder.build()
+    found = linearize(model, np.zeros(count)).modes().frequencies
+    j = np.arange(1, count + 1)
+    expected = 2 * np.sqrt(stiffness / mass) * np.sin((2 * j - 1) * np.pi / (4 * count + 2))
+    yield Check("frequencies [rad/s]", found, expected, 1e-11, "rounding times the condition of the modes")
+    yield Plot("mode", "[rad/s]", (Line("closed form", j, expected), Line("ours", j, found, "points")))
+
+
+@case(
+    source=acc1989(
+        "Balakrishnan",
+        "(3.4)",
+    ),
+    kind="published",
+    tags=("linearisation", "acc1989"),
+    parameters={"actuator_noise": 0.02, "sensor_noise": 0.005, "masses": 5, "mass": 1.3, "stiffness": 40.0},
+)
+def balakrishnan_bound(
+    actuator_noise: float, sensor_noise: float, masses: int, mass: float, stiffness: float
+) -> Items:
+    """Mean square response under rate feedback: sqrt(d_s d_o) times the static compliance.
+
+    Direct feedback u = -sqrt(d_s/d_o) v reaches the bound; (3.4) is printed with the response squared. On a chain of
+    masses and springs instead of the paper's beam, by Lyapunov's equation of the linear model.
+    """
+    builder = ModelBuilder("chain", gravity=(0, 0, 0))
+    parent = WORLD
+    for k in range(masses):
+        builder.body(
+            f"m{k}",
+            Inertia.box(mass, (0.1, 0.1, 0.1)),
+            joint=Prismatic((1, 0, 0)),
+            parent=parent,
+            spring=Spring((stiffness,)),
+        )
+        parent = f"m{k}"
+    model = builder.build()
+    linear = linearize(model, model.neutral())
+    tip = np.ones(masses)  # a force on the last mass does work on every relative displacement
+    gain = np.sqrt(actuator_noise / sensor_noise)
+    force = np.concatenate([np.zeros(masses), np.linalg.solve(model.mass_matrix(model.neutral()), tip)])
+    rate = np.concatenate([np.zeros(masses), tip])
+    closed = linear.A - gain * np.outer(force, rate)
+    intensity = actuator_noise + gain**2 * sensor_noise
+    P = scipy.linalg.solve_continuous_lyapunov(closed, -intensity * np.outer(force, force))
+    place = np.concatenate([tip, np.zeros(masses)])
+    expected = np.sqrt(actuator_noise * sensor_noise) * masses / stiffness
+    yield Check(
+        "mean square of the tip [m^2]",
+        place @ P @ place,
+        expected,
+        1e-13,
+        "Lyapunov's equation of ten states; rounding",
+    )

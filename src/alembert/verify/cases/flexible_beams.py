@@ -10,9 +10,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
-import scipy.optimize
-import scipy.special
+import scipy
 
 from alembert.flexible import beam
 from alembert.joints import Fixed, Revolute, Universal

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from alembert.control import DesignPoint, DesignSlope, SecondOrder, StateSpace, codesign, lightest
 from alembert.control.gramian import lyapunov

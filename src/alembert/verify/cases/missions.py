@@ -20,6 +20,7 @@ from alembert.spacecraft import (
     gyro_pyramid,
     igrf,
     magnetic_unloading,
+    msis_profile,
     reaction_wheel,
     sun_synchronous,
 )
@@ -108,6 +109,8 @@ def torque_free_asymmetric(flights: FlightProgram, duration: float) -> Items:
     reason = "error control at 1e-12; errors grow as the energy's over two periods"
     yield Check("attitude (wxyz)", q * np.sign(q @ expected), expected, 1e-8, reason)
     yield Check("rate [rad/s]", rate, (-0.038329602489, -0.344152759828, 0.135035473908), 1e-8, reason)
+    _, again = flights.load().tumble((10.0, 15.0, 20.0), (0.3, 0.02, 0.25), 58.3213340588)
+    yield Check("rate after a period of 58.3213340588 s [rad/s]", again, (0.3, 0.02, 0.25), 1e-8, reason)
 
 
 @case(
@@ -225,6 +228,8 @@ def a_day_with_j2(flights: FlightProgram, step: float) -> Items:
     )
     node = math.degrees(Orbit.of_state(r, u).node) - 360.0
     yield Check("node [deg]", node, -5.000811, 1e-6, "six decimals are given")
+    secular = math.degrees(orbit.secular_rates(1.08262668e-3)[0]) * 86400.0
+    yield Check("its secular part [deg]", secular, -5.002322, 1e-6, "six decimals are given")
     yield Check(
         "Sun-synchronous at 700 km [deg]",
         math.degrees(sun_synchronous(700e3)),
@@ -383,6 +388,20 @@ def magnetic_momentum_unloading() -> Items:
         H = H + np.cross(magnetic_unloading(middle, B, 1.0), B) / n
     expected = (1.103638324, 2.735758882, 1.264241118)
     yield Check("momentum [N m s]", H, expected, 1e-5, "the midpoint rule: 4/(6 n^2)")
+
+
+@case(
+    source="""NRLMSIS 2.0 (Emmert and others 2021), value of the package pymsis: 400 km over 0 N, 0 E, 2020-01-01T12 UTC,
+    F10.7 = 150, ap = 7""",
+    kind="independent program",
+    tags=("spacecraft",),
+    needs=("pymsis",),
+)
+def density_of_the_upper_atmosphere() -> Items:
+    """A table of density over height made by MSIS, at one of its heights."""
+    table = msis_profile(Epoch.of("2020-01-01T12:00:00"), f107=150.0, ap=7.0)
+    reason = "pymsis takes version 2.1, the value is of 2.0"
+    yield Check("density [kg/m^3]", float(table.at(400e3)), 4.754317e-12, 4.8e-15, reason)
 
 
 @case(

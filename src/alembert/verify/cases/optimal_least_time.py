@@ -1,4 +1,9 @@
-"""Least time and least fuel: controls that jump from bound to bound, steering with a control of constant size."""
+"""Least time and least fuel: controls that jump from bound to bound, steering with a control of constant size.
+
+Sohl and Bobrow 2001: arms and acrobots at the least effort.
+
+Optimal control in phases: an orbit raised by two burns, a rocket of two stages.
+"""
 
 from typing import Any
 
@@ -7,7 +12,17 @@ import numpy as np
 
 from alembert.joints import Spherical
 from alembert.model import Inertia, ModelBuilder
-from alembert.optimal import Problem, System, duration, running
+from alembert.optimal import (
+    Moment,
+    Phases,
+    Problem,
+    System,
+    duration,
+    examples,
+    running,
+    solve_splines,
+    terminal,
+)
 from alembert.verify.case import Check, Items, Line, Plot, case
 from alembert.verify.papers import acc1989
 
@@ -195,3 +210,147 @@ def zermelo() -> Items:
         "controls at the ends of 40 steps of order 4",
     )
     yield Plot("x", "y", (Line("", solution.state("x"), solution.state("y")),))
+
+
+@case(
+    source="Sohl, Bobrow, A recursive multibody dynamics and sensitivity algorithm for branched kinematic chains (2001), "
+    "section 5.1: planar 2R arm from lying to standing with the least effort, Figure 2",
+    kind="published",
+    tags=("optimal", "tree"),
+    slow=True,
+    missing="masses, lengths and time: the cost 9.9 cannot be compared, the kind of motion can",
+)
+def sohl_bobrow_arm() -> Items:
+    """It swings down first and folds its second link; splines of the joints come near the optimum among all motions."""
+    problem = examples.arm().problem
+    best, lifted = examples.arm().solve(), problem.solve(100)
+    yield Check("solved", float(best.success and lifted.success), 1.0, 0.0, "the solver says so")
+    yield Check("it swings down first", float(best.q[:, 0].min() < -1), 1.0, 0.0, "the published motion")
+    yield Check("it folds up", float(np.abs(best.q[:, 1]).max() > 2.0), 1.0, 0.0, "the published motion")
+    cheaper = float(best.cost < lifted.cost / 2)
+    yield Check("at half the effort of lifting at once", cheaper, 1.0, 0.0, "both are local optima")
+    splines = solve_splines(problem, 100, control_points=28, guess=best)
+    reason = "28 control points for each joint; 40 change the cost by 1e-4"
+    yield Check("cost of splines, relative", splines.cost / best.cost, 1.0, 0.005, reason)
+    lines = tuple(Line(n, best.time, best.q[:, k]) for k, n in enumerate(("shoulder", "elbow")))
+    yield Plot("t [s]", "q [rad]", lines)
+
+
+@case(
+    source="Sohl, Bobrow, A recursive multibody dynamics and sensitivity algorithm for branched kinematic chains (2001), "
+    "sections 5.2 and 5.3: acrobot from q1 = -1.0 and -1.3, branched acrobot from -1.0",
+    kind="published",
+    tags=("optimal", "tree"),
+    slow=True,
+    missing="masses, lengths and time: those of alembert.library, 4 s; no costs are printed",
+)
+def sohl_bobrow_acrobots() -> Items:
+    """The passive base joint swings up to the vertical; IPOPT on the smallest form and FATROP find the same motion."""
+    lines = []
+    for name, example in (
+        ("acrobot from -1.0", examples.acrobot(-1.0)),
+        ("acrobot from -1.3", examples.acrobot(-1.3)),
+        ("branched from -1.0", examples.branched_acrobot()),
+    ):
+        solution = example.solve()
+        yield Check(f"{name}: solved", float(solution.success), 1.0, 0.0, "the solver says so")
+        off = np.abs([solution.q[-1, 0] - np.pi / 2, *solution.v[-1]]).max()
+        yield Check(f"{name}: from upright at rest", off, 0.0, 1e-7, "tolerance of the solver")
+        passive = np.abs(solution.efforts[:, 0]).max()
+        yield Check(f"{name}: torque of the base [N m]", passive, 0.0, 0.0, "it has no motor")
+        for solver in ("ipopt", "fatrop"):
+            change = example.solve(solver=solver).cost / solution.cost - 1
+            yield Check(f"{name}: cost by {solver}", change, 0.0, 1e-6, "both to 1e-8 of their slopes")
+        lines.append(Line(name, solution.time, solution.q[:, 0]))
+    yield Plot("t [s]", "q of the base [rad]", tuple(lines))
+
+
+@case(
+    source="Closed form: Tsiolkovsky's equation for both stages, less what gravity takes; full thrust is optimal",
+    kind="closed form",
+    tags=("optimal",),
+    parameters={"exhaust": (2600.0, 4200.0), "thrust": (1.6e6, 5e5), "g": 9.81},
+)
+def two_stage_rocket(exhaust: tuple[float, float], thrust: tuple[float, float], g: float) -> Items:
+    """Straight up with the highest speed in the end: 100 t burn to 40, 8 are dropped, 32 burn to 10."""
+
+    def stage(k: int, last: float, **more: object) -> Problem:
+        system = System(["h", "v", "m"], ["u"], lambda s: [s.v, s.u / s.m - g, -s.u / exhaust[k]])
+        return Problem(system, (20.0, 400.0), limits={"u": (0, thrust[k])}, end={"m": last}, **more)  # type: ignore[arg-type]
+
+    first = stage(0, 4e4, start={"h": 0, "v": 0, "m": 1e5}, cost=terminal(lambda s: 0 * s.m))
+    second = stage(1, 1e4, cost=terminal(lambda s: -s.v))
+    rocket = Phases({"first": first, "second": second}, links={"second": {"m": lambda s: s.m - 8e3}})
+    guess = {
+        "first": {"time": [0, 120], "x": [[0, 0, 1e5], [6e4, 1200, 4e4]], "controls": [[1.2e6], [1.2e6]]},
+        "second": {"time": [0, 250], "x": [[6e4, 1200, 3.2e4], [4e5, 4000, 1e4]], "controls": [[4e5], [4e5]]},
+    }
+    solution = rocket.solve(20, guess=guess)
+    times = (6e4 * exhaust[0] / thrust[0], 2.2e4 * exhaust[1] / thrust[1])
+    speed = exhaust[0] * np.log(100 / 40) + exhaust[1] * np.log(32 / 10) - g * sum(times)
+    reason = "Hermite-Simpson with 20 steps, on 1/m"
+    yield Check("speed [m/s]", -solution.cost, speed, 1e-6 * speed, reason)
+    for name, time in zip(("first", "second"), times, strict=True):
+        yield Check(
+            f"time of the {name} stage [s]",
+            solution[name].duration,
+            time,
+            1e-6 * time,
+            "the barrier on thrust",
+        )
+    height = float(solution["second"].state("h")[-1])
+    yield Check("height [m]", height, 513811.044, 5.0, "the same, integrated once more")
+    lines = tuple(Line(name, solution[name].time, solution[name].state("v")) for name in ("first", "second"))
+    yield Plot("t [s]", "v [m/s]", lines)
+
+
+@case(
+    source="""Two-burn transfer between circular orbits of radius 1 and 3 in canonical units, acceleration 0.1 at first,
+    exhaust speed 1.5; reference values from an independent calculation by shooting on the conditions for a minimum""",
+    kind="reference",
+    tags=("optimal",),
+    parameters={"radius": 3.0, "steps": 40},
+)
+def two_burns(radius: float, steps: int) -> Items:
+    """Burn, coast, burn to a higher circular orbit with the least change of speed; all three durations are free."""
+
+    def rates(s: Moment, thrust: bool) -> list[ca.SX]:
+        push, turn = (s.a * ca.sin(s.u), s.a * ca.cos(s.u)) if thrust else (0, 0)
+        gains = s.a**2 / 1.5 if thrust else 0 * s.a
+        return [s.vr, s.vt**2 / s.r - 1 / s.r**2 + push, -s.vr * s.vt / s.r + turn, gains]
+
+    names = ["r", "vr", "vt", "a"]
+    burning = System(names, ["u"], lambda s: rates(s, True))
+    coasting = System(names, [], lambda s: rates(s, False))
+    spent = running(lambda s: s.a)
+    flight = Phases(
+        {
+            "burn": Problem(burning, (0.5, 5.0), start={"r": 1, "vr": 0, "vt": 1, "a": 0.1}, cost=spent),
+            "coast": Problem(coasting, (2.0, 12.0)),
+            "last burn": Problem(
+                burning, (0.3, 4.0), end={"r": radius, "vr": 0, "vt": radius**-0.5}, cost=spent
+            ),
+        }
+    )
+    guess = {
+        "burn": {"time": [0, 2.2], "x": [[1, 0, 1, 0.1], [1.2, 0.2, 1.05, 0.12]], "controls": [[0.4], [0.5]]},
+        "coast": {"time": [0, 7.0], "x": [[1.2, 0.2, 1.05, 0.12], [2.9, 0.05, 0.45, 0.12]]},
+        "last burn": {
+            "time": [0, 1.3],
+            "x": [[2.9, 0.05, 0.45, 0.12], [3, 0, 0.577, 0.13]],
+            "controls": [[0.0], [0.0]],
+        },
+    }
+    solution = flight.solve(steps, guess=guess)
+    reason = "steps of order 4: 3.5e-5, 2.2e-6 and 1.4e-7 with 10, 20 and 40 of them"
+    yield Check("change of speed", solution.cost, 0.39948783288, 2e-7, reason)
+    for name, time in (("burn", 2.23479681), ("coast", 7.37857894), ("last burn", 1.27235461)):
+        yield Check(
+            f"duration of {name}",
+            solution[name].duration,
+            time,
+            1e-5,
+            "the minimum is flat: its error's root",
+        )
+    lines = tuple(Line(name, solution[name].time, solution[name].state("r")) for name in flight.phases)
+    yield Plot("t", "r", lines)

@@ -4,7 +4,7 @@ import math
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import solve_discrete_are
+import scipy
 
 from alembert.joints import Fixed, Free, Friction, Prismatic, Revolute, Spring
 from alembert.linear import linearize
@@ -229,8 +229,6 @@ def microgravity_by_tides() -> Items:
 )
 def rim_of_eighteen_bodies() -> Items:
     """A rim opens by springs in its hinges; all of them lock up at once, and it stands still."""
-    from scipy.integrate import quad
-
     n, k, fold, alpha = 18, 2.0, 2.0, math.pi / 9
     builder = ModelBuilder("rim", gravity=(0, 0, 0))
     rim = deployable_rim(builder, "rim", WORLD, segments=n, length=1.0, mass=1.0, stiffness=k, joint=Free())
@@ -247,7 +245,7 @@ def rim_of_eighteen_bodies() -> Items:
         return math.sqrt((a**2 + a * b * math.cos(alpha) + b**2) / (3 * k))
 
     reason = "RK4 in 150 steps, hinges at 11 rad/s, whose speeds add up along the rim: 5 times 150 (0.00625 * 11)^5 = 1e-3"
-    yield Check("time [s]", run.events[0].time, quad(slow, 0, math.pi / 2)[0], 1e-3, reason)
+    yield Check("time [s]", run.events[0].time, scipy.integrate.quad(slow, 0, math.pi / 2)[0], 1e-3, reason)
     lost = -sum(event.energy for event in run.events)
     yield Check(
         "energy that the locks take [J]", lost, n * k * fold**2 / 2, 1e-3 * n * k * fold**2 / 2, reason
@@ -381,7 +379,7 @@ def attitude_filter_steady_state() -> Items:
     )
     H, unit = np.array([[1.0], [0.0]]), np.diag([1e-5, 1e-6])
     inner = np.linalg.inv(unit)
-    before = unit @ solve_discrete_are(
+    before = unit @ scipy.linalg.solve_discrete_are(
         (inner @ A @ unit).T, unit @ H / 1e-5, inner @ Q @ inner, np.array([[(sigma / 1e-5) ** 2]])
     ) @ unit  # fmt: skip
     gain = before @ H / (H.T @ before @ H + sigma**2)

@@ -164,7 +164,7 @@ class Player {
       bar.append(this.button, this.readout, this.slider, speed, loop);
       this.pause();
     }
-    if (m && m.levels.length) bar.append(...this.exaggeration(m));
+    if (m && m.levels.length) bar.append(this.exaggeration(m));
     const d = this.data, group = element("div", { className: "group", role: "group", ariaLabel: "what is shown" });
     const choices = [
       ["trails", "Trails", m && d.trails.length], ["ghosts", "Ghosts", m && m.count > 1], ["forces", "Forces", d.arrows.length], ["frames", "Frames", true],
@@ -192,7 +192,9 @@ class Player {
       type: "range", className: "exaggeration", min: 0, max: levels.length - 1, step: 1, value: 0, ariaLabel: "exaggeration of deformations",
       oninput: () => { const { factor, ...at } = levels[Number(input.value)]; Object.assign(m, at); label.textContent = `deformation ×${factor}`; this.seek(this.time); },
     });
-    return [label, input];
+    const pair = element("label", { className: "pair" });
+    pair.append(label, input);
+    return pair;
   }
 
   show(name, value) {
@@ -221,7 +223,7 @@ class Player {
         // loops may turn a joint further than its slider reaches
         input.min = Math.min(s.low, this.x[s.index]); input.max = Math.max(s.high, this.x[s.index]);
         if (Math.abs(Number(input.value) - this.x[s.index]) > 1e-9) input.value = this.x[s.index];
-        const degrees = s.unit === "rad" ? `  (${((this.x[s.index] * 180) / Math.PI).toFixed(0)}°)` : "";
+        const degrees = s.unit === "rad" ? `  (${((this.x[s.index] * 180) / Math.PI).toFixed(0).replace("-", "−")}°)` : "";
         output.textContent = `${this.x[s.index].toFixed(3).replace("-", "−")} ${s.unit}${degrees}`;
       };
       input.addEventListener("input", () => this.move(s.index, Number(input.value)));

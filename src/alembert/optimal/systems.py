@@ -1,0 +1,254 @@
+"""Systems of one's own equations: beside a model, and with tables in them.
+
+`model_system`: drives with lags, batteries, temperatures, fluids, estimators beside a model. Points of a `Problem` of a
+model are its own coordinates and speeds. What has further states is a `System` of all of them,
+
+    q' = rate(q, v),    v' = forward_dynamics(q, v, efforts(t, q, v, s, u)),    s' = g(t, q, v, s, u)          (1)
+
+with the states s and controls u of the user's own, and of the drives of the joints.
+
+`table`: splines through points as expressions in rates and costs, which compile with the rest. A spline on a grid is a
+sum of products of the basis functions of its axes,
+
+    y(x_1, x_2, ...) = sum_ij... c_ij... N_i(x_1) N_j(x_2) ...                                            (2)
+
+and these follow from each other by de Boor's and Cox's recursion, from where the knots t have been passed,
+
+    N_i,0(x) = 1 where t_i <= x < t_i+1, else 0
+    N_i,p(x) = (x - t_i) / (t_i+p - t_i) N_i,p-1(x) + (t_i+p+1 - x) / (t_i+p+1 - t_i+1) N_i+1,p-1(x)          (3)
+
+All terms are positive, so that no digits are lost, however the knots are spaced. Outside it stays at its ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.optimal.plant import Moment, System, driven_dofs, names_of
+from alembert.optimal.problem import environment
+from alembert.simulate.actuators import Drive, JointDrives, Lags, checked, with_gears
+
+
+def model_system(
+    model: Model,
+    *,
+    states: Sequence[str] = (),
+    controls: Sequence[str] | None = None,
+    rate: Callable[[Moment], Any] | None = None,
+    efforts: Callable[[Moment], Any] | None = None,
+    drives: Mapping[str, Drive] | None = None,
+    actuated: Sequence[str] | None = None,
+    forces: Any = None,
+    gravity: Any = None,
+) -> System:
+    """The equations (1) of a model with states of one's own, for `Problem`: states are `q_elbow`, `v_elbow`, and these.
+
+    By default the controls are the efforts of the `actuated` joints, `u_elbow`. With `drives`, as in `al.simulate`, they are
+    what the drives are asked for, and lags of these are states `drive_elbow` (and `drive_rate_elbow` of second order). With
+    `efforts`, a function of the moment, controls are those that `controls` names, and it gives the efforts of all degrees of
+    freedom, or of some by name: `lambda s: {"elbow": s.valve * s.pressure}`. `rate` gives the rates of `states`. Moments
+    have t, q, v, model, position(...), frame(...) and so on, and the states and controls by name. `forces` and `gravity` are
+    those of `al.simulate`. Limits of the model's joints and efforts are not taken along: give those that are to hold as
+    `Problem(..., limits={"q_elbow": 2.0, "u_elbow": 20.0})`.
+    """
+    if not isinstance(model, Model):
+        raise ArgumentError(f"model_system: model is a {type(model).__name__}, expected a Model")
+    given = checked(drives) if drives is not None else {}
+    model, elements = environment(with_gears(model, given), forces, gravity)
+    _check(model)
+    lags = Lags(JointDrives.of(model, given))
+    if len(lags.ramps):
+        name = model.speed_names[int(lags.ramps[0])]
+        raise UnsupportedError(
+            f"model_system: the drive of {name!r} has a limited rate and no lag, which is no differential equation; give "
+            "it a lag, or limit the rate of its control: limits={'rate': ...}"
+        )
+    if (efforts is None) != (controls is None):
+        raise ArgumentError(
+            "model_system: `controls` and `efforts` go together: names, and what they do to the joints"
+        )
+    own = names_of("model_system: states", states)
+    if bool(own) != (rate is not None):
+        raise ArgumentError("model_system: `states` and `rate` go together: names, and a rate for each")
+    speeds = model.speed_names
+    driven = driven_dofs(model, actuated)
+    commands = (
+        tuple(f"u_{_word(speeds[k])}" for k in driven)
+        if controls is None
+        else names_of("model_system: controls", controls)
+    )
+    inner = [
+        *(f"drive_{_word(speeds[k])}" for k in lags.x),
+        *(f"drive_rate_{_word(speeds[k])}" for k in lags.second),
+    ]
+    names = [f"{what}_{_word(name)}" for what in "qv" for name in speeds]
+    n, count = model.nv, len(model.parameters)
+
+    def rates(s: Moment) -> ca.SX:
+        q, v, z, p = s.states[:n], s.states[n : 2 * n], s.states[2 * n : 2 * n + lags.size], s.parameters
+        known = p[:count] if count else None
+        named = {name: getattr(s, name) for name in (*commands, *own)}
+        moment = Moment(t=s.t, q=q, v=v, model=model, parameters=p, _model=model, _parameters=known, **named)
+        command = ca.SX.zeros(n)
+        if efforts is None:
+            for k, dof in enumerate(driven):
+                command[dof] = s.controls[k]
+        else:
+            command = _efforts(model, efforts(moment))
+        effort, moved = lags.symbolic(z, command)
+        if elements is not None:
+            effort = effort + elements.total(s.t, q, v, p[:count])
+        a = model.symbolic.forward_dynamics(q, v, effort, parameters=known)
+        found = [model.symbolic.rate(q, v), a, moved]
+        return ca.vertcat(*found, *([] if rate is None else [_column(rate(moment), own)]))
+
+    return System(
+        [*names, *inner, *own],
+        commands,
+        rates,
+        parameters=dict(model.parameters),
+        name=model.name,
+    )
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _check(model: Model) -> None:
+    if model.is_constrained:
+        raise UnsupportedError(
+            "model_system: the model has loops or couplings, which have no plain differential equation; a Problem of the "
+            "model itself keeps them closed"
+        )
+    for owner in model.space:
+        if not owner.type.is_vector_space:
+            raise UnsupportedError(
+                f"model_system: the coordinates of {owner.name!r} do not add (a {type(owner.type).__name__} joint), and "
+                "states of a System do; take joints about single axes, or a Problem of the model itself"
+            )
+
+
+def _efforts(model: Model, given: Any) -> ca.SX:
+    """All degrees of freedom."""
+    if not isinstance(given, Mapping):
+        found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+        if found.numel() != model.nv:
+            raise ArgumentError(
+                f"model_system: efforts gave {found.numel()} numbers, expected {model.nv}, or some by name"
+            )
+        return ca.reshape(found, model.nv, 1)
+    tau = ca.SX.zeros(model.nv)
+    for name, value in given.items():
+        if name not in model.speed_names:
+            raise ArgumentError(
+                unknown("model_system: efforts: no degree of freedom", name, model.speed_names)
+            )
+        tau[model.speed_names.index(name)] = value
+    return tau
+
+
+def _column(given: Any, names: Sequence[str]) -> ca.SX:
+    """The rates of the user's own states."""
+    found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+    if found.numel() != len(names):
+        raise ArgumentError(
+            f"model_system: rate gave {found.numel()} numbers, expected {len(names)}: one for each of {', '.join(names)}"
+        )
+    return ca.reshape(found, len(names), 1)
+
+
+Array = np.ndarray
+MOST = 200
+"""points of an axis: each is some operations in every step"""
+MOST_VALUES = 4000
+"""of a grid"""
+
+
+def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Callable[..., ca.SX]:
+    """A function through the points (x_k, y_k), for expressions: `drag = table(mach, values)`, then `drag(s.v / 300)`.
+
+    For several arguments x has the points of each axis, and y the values on their grid: `lift = table((alpha, mach),
+    values)` with values of shape (len(alpha), len(mach)), then `lift(s.alpha, s.v / 300)`.
+
+    "cubic" has two continuous derivatives (not-a-knot ends; with three points of an axis it is a parabola), "linear" is a
+    broken line, whose slope jumps: solvers that expect smooth functions take more iterations with it. Outside of the points
+    it has the value of the nearest one.
+    """
+    axes, values = _read(x, y)
+    if kind not in ("cubic", "linear"):
+        raise ArgumentError(f"table: kind is {kind!r}, expected 'cubic' or 'linear'")
+    bases: list[_Basis] = []
+    for i, knots in enumerate(axes):
+        degree = min(1 if kind == "linear" else 3, len(knots) - 1)
+        spline = scipy.interpolate.make_interp_spline(knots, values, k=degree, axis=i)
+        values = np.moveaxis(np.asarray(spline.c), 0, i)  # scipy has the axis first
+        bases.append(_Basis(spline.t, degree))
+
+    def value(*at: Any) -> ca.SX:
+        """(2)"""
+        if len(at) != len(bases):
+            raise ArgumentError(
+                f"table: called with {len(at)} arguments, expected {len(bases)}: one for each axis"
+            )
+        weights = [basis(argument) for basis, argument in zip(bases, at, strict=True)]
+        found = ca.SX(ca.DM(values.reshape(-1, values.shape[-1]))) @ weights[-1]
+        for own, count in zip(reversed(weights[:-1]), reversed(values.shape[:-1]), strict=True):
+            found = ca.reshape(found, count, found.numel() // count).T @ own
+        return found
+
+    return value
+
+
+def _read(x: Any, y: Any) -> tuple[list[Array], Array]:
+    """The points of the axes, and the values on their grid."""
+    several = isinstance(x, Sequence) and len(x) > 0 and all(np.ndim(axis) == 1 for axis in x)
+    try:
+        axes = [np.asarray(axis, dtype=float) for axis in (x if several else [x])]
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError("table: x and y are not numbers") from None
+    shape = tuple(axis.size for axis in axes)
+    counted = all(axis.ndim == 1 and 2 <= len(axis) <= MOST for axis in axes)
+    if not counted or values.shape != shape or values.size > MOST_VALUES:
+        raise ArgumentError(
+            f"table: x has shapes {', '.join(str(axis.shape) for axis in axes)} and y {values.shape}, expected from 2 to "
+            f"{MOST} points for each axis, and a value for each point of the grid {shape}, at most {MOST_VALUES}"
+        )
+    if not (all(np.isfinite(a).all() for a in (*axes, values)) and all((np.diff(a) > 0).all() for a in axes)):
+        raise ArgumentError("table: x and y are to be finite, and x to increase")
+    return axes, values
+
+
+class _Basis:
+    """(3) of one axis."""
+
+    def __init__(self, knots: Array, degree: int) -> None:
+        self._t, self._degree = [float(t) for t in knots], degree
+
+    def __call__(self, at: Any) -> ca.SX:
+        t, count = self._t, len(self._t) - 1
+        first, last = self._degree, count - self._degree
+        x = ca.fmin(ca.fmax(ca.SX(at), t[first]), t[last])
+        passed = {first: ca.SX(1), last: ca.SX(0)} | {k: x >= t[k] for k in range(first + 1, last)}
+        N = [passed[k] - passed[k + 1] if first <= k < last else ca.SX(0) for k in range(count)]
+        for p in range(1, self._degree + 1):
+            N = [
+                self._share(x - t[i], t[i + p] - t[i]) * N[i]
+                + self._share(t[i + p + 1] - x, t[i + p + 1] - t[i + 1]) * N[i + 1]
+                for i in range(count - p)
+            ]
+        return ca.vertcat(*N)
+
+    @staticmethod
+    def _share(part: ca.SX, whole: float) -> ca.SX:
+        return part / whole if whole > 0 else ca.SX(0)

@@ -1,0 +1,142 @@
+"""What a new user gets wrong in the first hour, and what he reads then: function, argument, what came, what to do."""
+
+import pickle
+import re
+import traceback
+
+import numpy as np
+import pytest
+
+import alembert as al
+
+PENDULUM = al.library.pendulum()
+
+
+def refused(text, function, kind=al.ArgumentError):
+    with pytest.raises(kind, match=re.escape(text)):
+        function()
+
+
+def test_a_number_for_an_inertia():
+    refused(
+        "body 'bob': inertia is 1.0, expected an Inertia, such as Inertia.box(mass, size)",
+        lambda: al.ModelBuilder().body("bob", 1.0, joint=al.Revolute()),
+        al.ModelError,
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: al.Inertia.rod("m", (0, 0, 0), (1, 0, 0)),
+        lambda: al.Inertia.box("m", (1, 1, 1)),
+        lambda: al.Inertia.cylinder("m", 1.0, 1.0),
+        lambda: al.Inertia.sphere("m", 1.0),
+        lambda: al.Inertia.point("m"),
+    ],
+)
+def test_a_parameter_by_its_name_as_a_text(make):
+    refused("mass is 'm', expected a number or an Expression", make, al.ModelError)
+
+
+def test_states_and_names_where_numbers_are_expected():
+    model = al.library.two_link()
+    refused("expected real numbers; model.configuration(...)", lambda: model.mass_matrix({"elbow": 0.1}))
+    state = model.assemble({"elbow": 0.3})
+    assert np.array_equal(state.q, [0.0, 0.3])
+    refused("expected numbers; they are its .q and .v", lambda: al.simulate(model, state, duration=1.0))
+
+
+def test_an_axis_by_its_letter():
+    refused("revolute axis is 'z', expected 3 numbers", lambda: al.Revolute("z"), al.ModelError)
+
+
+def test_a_builder_says_what_it_is():
+    builder = al.ModelBuilder("two")
+    assert repr(builder.body("a", al.Inertia.point(1.0), joint=al.Free())) == "<ModelBuilder 'two': 1 body>"
+
+
+def test_names_in_other_letters():
+    refused(
+        "no integrator 'RK4'; did you mean 'rk4'?",
+        lambda: al.simulate(PENDULUM, duration=1.0, integrator="RK4"),
+    )
+
+
+def test_a_controller_without_return():
+    def law(t, q, v):
+        -q
+
+    refused(
+        "a controller returned None, expected efforts, (1,); is a return missing?",
+        lambda: al.simulate(PENDULUM, [0.1], duration=1.0, controller=law),
+    )
+
+
+@pytest.mark.parametrize("name", ["run.csv", "run.nc"])
+def test_a_folder_that_is_not_there(tmp_path, name):
+    if name.endswith(".nc"):
+        pytest.importorskip("xarray")
+    run = al.simulate(PENDULUM, [0.1], duration=0.1)
+    refused(
+        f"{tmp_path / 'none' / name}: cannot be written: No such file or directory",
+        lambda: run.save(tmp_path / "none" / name),
+        al.FileError,
+    )
+
+
+def test_linear_models_are_taken_as_they_are():
+    """`al.linearize` and then `al.control`: the way that everybody tries."""
+    linear = al.linearize(PENDULUM, [np.pi])
+    found = al.control.lqr(linear, [10, 1], 1.0)
+    assert np.allclose(found.K, al.linear.lqr(linear, [10, 1], 1.0).K)
+    loop = found.loop()
+    assert al.control.margins(L=loop).phase_deg == al.control.margins(loop).phase_deg
+    both = al.control.series(linear, al.control.static(np.eye(2)))
+    assert np.allclose(both.poles(), linear.to_statespace().poles())
+    refused(
+        "al.linear.lqr(linear, Q, R) makes one about its point",
+        lambda: al.simulate(PENDULUM, [3.0], duration=1.0, controller=found),
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "hint"),
+    [
+        (PENDULUM, "plant is of type Model, expected a StateSpace; al.linearize(model, q) makes one"),
+        (3.0, "plant is of type float, expected a StateSpace; StateSpace(A, B, C, D) makes one"),
+        (None, "plant is of type NoneType, expected a StateSpace; al.control.tf(...)"),
+    ],
+)
+def test_no_system(plant, hint):
+    refused(f"lqr: {hint}", lambda: al.control.lqr(plant, 1.0))
+
+
+def test_systems_of_other_packages():
+    scipy_signal = pytest.importorskip("scipy.signal")
+    refused(
+        "al.control.from_scipy(...) makes one",
+        lambda: al.control.lqr(scipy_signal.StateSpace(-1, 1, 1, 0), 1),
+    )
+    control = pytest.importorskip("control")
+    refused("al.control.from_control(...) makes one", lambda: al.control.lqr(control.tf([1], [1, 1]), 1))
+
+
+def test_completion_shows_what_users_need():
+    shown = set(dir(al))
+    assert {"load", "simulate", "linearize", "control", "optimal", "view", "__version__"} <= shown
+    assert not {"arguments", "forking", "lowering", "meaning", "own_source", "callable_module"} & shown
+    assert set(al.library.names()) <= set(dir(al.library))
+    assert "Any" not in dir(al.library)
+    assert "lqr" in dir(al.control)
+    assert "riccati" not in dir(al.control)
+
+
+def test_what_is_not_covered_names_the_page_that_says_what_to_do_instead():
+    """Below the message, in tracebacks too; a package that is not installed is no limit."""
+    error = al.UnsupportedError("loops do not go with it")
+    assert str(error) == "loops do not go with it"
+    told = "".join(traceback.format_exception(error))
+    assert told.endswith(f"What is not covered, and what to do instead: {al.UnsupportedError.page}\n")
+    assert traceback.format_exception(pickle.loads(pickle.dumps(error))) == traceback.format_exception(error)
+    assert not hasattr(al.UnsupportedError("plot: matplotlib is not installed"), "__notes__")
