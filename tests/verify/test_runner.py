@@ -330,6 +330,8 @@ def test_checks():
     assert Check("x", [1.0, 2.0], [1.0, 2.5], [0.1, 1.0], "").passed
     assert not Check("x", [1.0, 2.0], [1.0, 2.5], 0.1, "").passed
     assert not Check("x", np.nan, 1.0, 1e9, "").passed
+    with pytest.raises(ArgumentError, match="Check: 'poles' is complex; give real and imaginary parts"):
+        Check("poles", [1j], [1j], 1e-9, "")
     assert Check("x", 1.0, 1.0, 0.0, "").margin == 0.0
     assert Check("x", 1.0, 1.5, 0.25, "").margin == 2.0
 

@@ -123,7 +123,8 @@ def test_members_of_a_batch():
         batch.motion(2)
 
 
-HEAVY = """alembert.engine alembert.simulate alembert.view alembert.linear alembert.cli llvmlite scipy matplotlib viser
+HEAVY = """alembert.engine alembert.simulate alembert.view alembert.linear alembert.cli llvmlite matplotlib viser
+scipy.linalg scipy.optimize scipy.sparse scipy.signal
 xarray pandas mujoco control dask sksundae trimesh PIL IPython pydantic typer rich"""
 
 

@@ -71,6 +71,10 @@ class Check:
     tolerance: Any
     reason: str
 
+    def __post_init__(self) -> None:
+        if np.iscomplexobj(self.ours) or np.iscomplexobj(self.published):
+            raise ArgumentError(f"Check: {self.what!r} is complex; give real and imaginary parts, x.view(float)")
+
     @property
     def difference(self) -> float:
         """The largest, over all entries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class OwnFlights:
 
 
 class InBasilisk:
-    """What Basilisk answers, by its integrator of order 4 with steps of 10 ms for attitudes."""
+    """What Basilisk answers, by its integrator of order 4 with steps of 10 ms or less for attitudes."""
 
     def tumble(self, moments: tuple[float, ...], rate: Any, duration: float) -> tuple[Array, Array]:
         craft = _Craft(np.diag(moments))
@@ -100,13 +101,14 @@ class _Craft:
         self._kept += [earth, field]
 
     def after(self, duration: float, step: float) -> Any:
-        from Basilisk.utilities import macros
-
+        """With steps of whole nanoseconds, `step` or up to half of it, the last of which ends with the duration."""
+        end, most = round(duration * 1e9), math.ceil(duration / step)
+        steps = min(range(most, 2 * most), key=lambda n: (end % n, n))
         process = self._simulation.CreateNewProcess("process")
-        process.addTask(self._simulation.CreateNewTask("dynamics", macros.sec2nano(step)))
+        process.addTask(self._simulation.CreateNewTask("dynamics", end // steps))
         self._simulation.AddModelToTask("dynamics", self._craft)
         self._simulation.InitializeSimulation()
-        self._simulation.ConfigureStopTime(macros.sec2nano(duration))
+        self._simulation.ConfigureStopTime(end)
         self._simulation.ExecuteSimulation()
         return self._craft.scStateOutMsg.read()
 
