@@ -73,7 +73,9 @@ class Check:
 
     def __post_init__(self) -> None:
         if np.iscomplexobj(self.ours) or np.iscomplexobj(self.published):
-            raise ArgumentError(f"Check: {self.what!r} is complex; give real and imaginary parts, x.view(float)")
+            raise ArgumentError(
+                f"Check: {self.what!r} is complex; give real and imaginary parts, x.view(float)"
+            )
 
     @property
     def difference(self) -> float:
