@@ -449,6 +449,8 @@ def test_messages():
     ):
         builder.build()
     model, _ = chain("revolute")
+    with pytest.raises(al.ModelError, match=r"body 'one': flexible is 3, expected a ModalBody"):
+        model.replace_body("one", flexible=3)
     with pytest.raises(
         al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* take named parameters"
     ):

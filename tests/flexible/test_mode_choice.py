@@ -68,6 +68,11 @@ def test_rankings_agree_with_gramians():
     assert not alone.hankel.any()
     for call, message in (
         (lambda: ranked.best(9), "9 of 4 modes"),
+        (lambda: ranked.heavy(2.0), "heavy: share is 2.0, expected a number above 0, at most 1"),
+        (
+            lambda: fl.rank_modes(fe, modes, attachment=0, sensors=[1]),
+            r"rank_modes: sensors are \[1\], expected",
+        ),
         (lambda: fl.rank_modes(fe, modes, attachment=0, damping_ratio=0.0), "damping_ratio is 0.0"),
         (
             lambda: fl.rank_modes(fe, modes, attachment=0, actuators={"a": (1, "w")}),

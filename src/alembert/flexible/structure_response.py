@@ -28,8 +28,8 @@ import scipy
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
 from alembert.errors import ArgumentError, NumericalError
-from alembert.flexible.component_modes import interface, normal_modes
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements
+from alembert.flexible.component_modes import directed, normal_modes
+from alembert.flexible.finite_elements import FiniteElements
 
 Array = np.ndarray
 
@@ -46,8 +46,8 @@ def structure_response(
 ) -> FrequencyResponse:
     """(1) for forces and displacements by name with a node (or nodes) and directions; the nodes `held` are at rest."""
     w = np.atleast_1d(arguments.numbers("structure_response", "frequency", frequency))
-    F, inputs = _rows(fe, forces)
-    C, outputs = _rows(fe, sensors)
+    F, inputs = _rows(fe, "forces", forces)
+    C, outputs = _rows(fe, "sensors", sensors)
     found = normal_modes(fe, modes, held=held)
     Phi = found.shapes
     own = np.sqrt(np.einsum("ij,ij->j", Phi, fe.K @ Phi))
@@ -63,20 +63,13 @@ def structure_response(
     return FrequencyResponse(w, response, outputs, inputs)
 
 
-def _rows(fe: FiniteElements, places: Mapping[str, tuple[Any, str]]) -> tuple[Array, tuple[str, ...]]:
-    rows, names = [], []
-    for name, (nodes, directions) in places.items():
-        motion = interface(fe, nodes).motion
-        for d in directions.split():
-            if d not in DIRECTIONS:
-                raise ArgumentError(
-                    arguments.unknown(f"structure_response: {name!r} has no direction", d, DIRECTIONS)
-                )
-            rows.append(motion[[DIRECTIONS.index(d)]].toarray()[0])
-            names.append(f"{name}_{d}" if len(directions.split()) > 1 else name)
-    if not rows:
+def _rows(fe: FiniteElements, what: str, places: Mapping[str, Any]) -> tuple[Array, tuple[str, ...]]:
+    found = directed(fe, f"structure_response: {what}", places)
+    if not found:
         raise ArgumentError("structure_response: no forces or no sensors")
-    return np.array(rows), tuple(names)
+    all_names = [name for name, _, _ in found]
+    names = tuple(f"{name}_{d}" if all_names.count(name) > 1 else name for name, d, _ in found)
+    return np.array([row for _, _, row in found]), names
 
 
 @dataclass(frozen=True, eq=False)
