@@ -151,6 +151,12 @@ def test_bad_scans_are_refused():
         (lambda: fl.completeness(model, {}, q, joints="loose"), "joints is 'loose'"),
         (lambda: fl.completeness(model, {"inner": 9}, q), "keep 9 of the 5 modes of 'inner'"),
         (lambda: fl.completeness(model, {"inner": ["x"]}, q), "'inner' has no mode 'x'"),
+        (
+            lambda: fl.completeness(model, {"inner": 1.5}, q),
+            "keep 1.5 of 'inner', expected a number of modes or",
+        ),
+        (lambda: fl.completeness(model, ["inner"], q), r"keep is \['inner'\], expected bodies with how many"),
+        (lambda: fl.completeness(model, {}, "home"), "configurations is 'home', expected numbers"),
         (lambda: fl.completeness(model, {"hand": 1}, q), "no flexible body 'hand'"),
         (lambda: fl.completeness(model, {"inner": 0, "outer": 0}, q), "no modes are kept"),
         (lambda: fl.completeness(model, {}, q[:, 1:]), "configurations have shape"),

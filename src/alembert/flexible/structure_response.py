@@ -95,8 +95,12 @@ def fit_response(
     All parameters are positive; `start` is a guess of each, within a factor of some. For responses with sharp peaks fit
     logarithms: predict and measured alike.
     """
+    if not callable(predict):
+        raise ArgumentError(f"fit_response: predict is {predict!r}, expected a function of a dict of values")
     y = np.asarray(measured)
-    names = list(start)
+    if y.dtype.kind not in "fiuc" or not np.isfinite(y).all():
+        raise ArgumentError("fit_response: measured is expected as finite numbers, real or complex")
+    names = list(arguments.mapping("fit_response", "start", start))
     if not names or y.size < len(names):
         raise ArgumentError(f"fit_response: {y.size} measured numbers for {len(names)} parameters")
     x0 = np.array([arguments.positive("fit_response", f"start {name!r}", start[name]) for name in names])
@@ -115,14 +119,17 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
 
     `response` is (frequencies,) or (frequencies, outputs, inputs); all of its entries share the poles of (3).
     """
-    w = np.asarray(frequency, dtype=float)
-    H = np.asarray(response, dtype=complex).reshape(len(w), -1) if np.size(response) else np.zeros((0, 0))
-    near = np.sort(np.atleast_1d(np.asarray(guesses, dtype=float)))
-    n = len(near)
-    if w.ndim != 1 or len(w) != len(H) or 2 * len(w) <= 4 * n + 2:
+    w = np.atleast_1d(arguments.numbers("fit_modes", "frequency", frequency))
+    given = np.asarray(response)
+    if given.dtype.kind not in "fiuc" or given.shape[:1] != w.shape or not np.isfinite(given).all():
         raise ArgumentError(
-            f"fit_modes: {len(w)} frequencies, {len(H)} responses and {n} modes; there is too little"
+            f"fit_modes: response has shape {given.shape}, expected finite numbers ({len(w)}, ...), a row for each frequency"
         )
+    H = given.astype(complex).reshape(len(w), -1)
+    near = np.sort(np.atleast_1d(arguments.numbers("fit_modes", "guesses", guesses)))
+    n = len(near)
+    if w.ndim != 1 or 2 * len(w) <= 4 * n + 2:
+        raise ArgumentError(f"fit_modes: {len(w)} frequencies for {n} modes; there is too little")
     if not (near > 0).all():
         raise ArgumentError(f"fit_modes: guesses are {near}, expected positive frequencies")
 
