@@ -250,36 +250,66 @@ def test_torsion_and_axial():
     np.testing.assert_allclose(body.frequencies(), np.sort([*torsion, *axial]), rtol=1e-10)
 
 
-def test_expressions_scale_as_numbers_do():
-    numbers = {"L": 2.0, "r": 3.0, "EI": 5.0}
-    symbolic = beam(
-        Expression("L"),
-        Expression("r"),
-        EI_z=Expression("EI"),
-        bending_y=2,
-        damping=(0.1, 0.02),
-        nodes={"mid": 0.5},
+EXPRESSIONS = {
+    "all": {"length": "L", "rhoA": "r", "EI_z": "EI", "bending_y": 2, "damping": (0.1, 0.02)},
+    "craig-bampton": {"length": "L", "rhoA": "r", "EI_z": "EI", "bending_y": 1, "ends": "craig-bampton"},
+    "two planes": {
+        "length": "L",
+        "EI_z": "EI",
+        "EI_y": 2.0,
+        "bending_y": 1,
+        "bending_z": 2,
+        "damping_ratio": 0.01,
+    },
+    "a ratio each": {"rhoA": "r", "EI_z": "EI", "bending_y": 2, "damping_ratio": [0.01, 0.02]},
+    "a tip body": {
+        "EI_z": "EI",
+        "bending_y": 2,
+        "tip": Inertia.box(1.0, (0.3, 0.2, 0.1)),
+        "damping_ratio": "z",
+    },
+    "torsion": {"GJ": "GJ", "EI_y": "EI", "rhoI_y": 0.1, "torsion": 1, "bending_z": 1, "damping_ratio": "z"},
+    "an offset": {"GJ": "GJ", "torsion": 1, "EI_z": "EI", "bending_y": 1, "mass_offset": (0.0, 0.1)},
+    "damping": {"EI_z": 5.0, "bending_y": 2, "damping_ratio": ["z", "2 * z"], "damping": ("0.1 * z", "z")},
+}
+
+
+@pytest.mark.parametrize("given", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_expressions_scale_as_numbers_do(given):
+    numbers = {"L": 2.0, "r": 3.0, "EI": 5.0, "GJ": 4.0, "z": 0.03}
+
+    def at(kind, value):
+        if isinstance(value, tuple | list):
+            return type(value)(at(kind, x) for x in value)
+        formula = isinstance(value, str) and value != "craig-bampton"
+        return kind(value) if formula else value
+
+    both = [
+        {"length": 2.0, "rhoA": 3.0, "nodes": {"mid": 0.5}} | {name: at(kind, x) for name, x in given.items()}
+        for kind in (Expression, lambda text: Expression(text).evaluate(numbers))
+    ]
+    symbolic, numeric = (beam(**arguments) for arguments in both)
+    # a slope is a coordinate in radians, and times the length where that is an expression
+    scale = np.where(
+        [unit != other for unit, other in zip(symbolic.units, numeric.units, strict=True)], 2.0, 1.0
     )
-    numeric = beam(2.0, 3.0, EI_z=5.0, bending_y=2, damping=(0.1, 0.02), nodes={"mid": 0.5})
-    for name in (
-        *(
-            "first_moment",
-            "second_moment",
-            "shape_moments",
-            "shape_products",
-            "pair_products",
-            "stiffness",
-            "damping",
-        ),
-        *("foreshortening_moments", "foreshortening_products"),
-    ):
-        np.testing.assert_allclose(
-            # shapes come from an eigenproblem of condition 1e6, solved for L = 1 and for L = 2
-            *(symbolic.array(name, numbers), numeric.array(name)),
-            rtol=1e-8,
-            atol=1e-9,
-            err_msg=name,
-        )
+
+    def compare(name, ours, theirs, modes):
+        for axis in range(modes):
+            shape = np.ones(theirs.ndim, dtype=int)
+            shape[axis] = len(scale)
+            theirs = theirs / scale.reshape(shape)
+        # shapes come from an eigenproblem of condition 1e6, solved for L = 1 and for L = 2
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8 * np.abs(theirs).max(), err_msg=name)
+
+    fields = {"mass": 0, "first_moment": 0, "second_moment": 0, "shape_moments": 1, "shape_products": 1}
+    fields |= dict.fromkeys(("pair_products", "stiffness", "damping"), 2)
+    fields |= dict.fromkeys(("foreshortening_moments", "foreshortening_products"), 2)
+    for name, modes in fields.items():
+        compare(name, symbolic.array(name, numbers), numeric.array(name), modes)
+    fields = {"position": 0, "shapes": 1, "rotations": 1, "foreshortening": 2, "loads": 1}
+    for name, modes in fields.items():
+        compare(name, *(body.node_array("mid", name, numbers) for body in (symbolic, numeric)), modes)
     symbolic.check("boom", numbers)
 
 
@@ -341,6 +371,14 @@ def test_damping():
         ModelError, match=r"damped: loss_factor is -1, expected a finite number that is not negative"
     ):
         body.damped(loss_factor=-1)
+    with pytest.raises(ModelError, match=r"damped: loss_factor is \[0.1, 0.2\], expected one number"):
+        body.damped(loss_factor=[0.1, 0.2])
+    with pytest.raises(ModelError, match=r"damped: rayleigh is 0.1, expected two numbers \(a, b\)"):
+        body.damped(rayleigh=0.1)
+    with pytest.raises(ModelError, match=r"damped: mass or stiffness are expressions .* rayleigh=\(a, b\)"):
+        beam(1.0, 1.0, EI_z=Expression("EI"), bending_y=1).damped(0.01)
+    loss = body.damped(loss_factor=Expression("eta")).array("damping", {"eta": 0.05})
+    np.testing.assert_allclose(loss, body.damped(loss_factor=0.05).array("damping"), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +393,29 @@ def test_damping():
         ({"GJ": 1.0, "torsion": 1}, "torsion needs the sections' moments of inertia"),
         ({"EI_z": 1.0, "bending_y": 1, "kGA_y": 10.0}, "a Timoshenko beam needs"),
         ({"EI_z": 1.0, "bending_y": 1, "nodes": {"far": 1.5}}, "node 'far' is at 1.5"),
-        ({"EI_z": Expression("EI"), "bending_y": 1, "damping_ratio": 0.1}, "EI_z is an expression"),
+        (
+            {"EI_z": Expression("EI"), "bending_y": 1, "rhoI_z": 0.1, "kGA_y": 1.0},
+            "EI_z is an expression of parameters; with a kGA it must be a number",
+        ),
+        (
+            {"rhoA": Expression("r"), "EI_z": 1.0, "bending_y": 1, "rhoI_z": 0.1},
+            "rhoA is an expression of parameters; with rhoI_y or rhoI_z it must be a number",
+        ),
+        (
+            {
+                "EI_z": Expression("EI"),
+                "EI_y": 1.0,
+                "bending_y": 1,
+                "bending_z": 1,
+                "damping_ratio": [0.1, 0.2],
+            },
+            r"'bending_y_1' and 'bending_z_1' may change places by frequency as expressions in their stiffness",
+        ),
+        (
+            {"EI_z": Expression("EI"), "GJ": 1.0, "bending_y": 1, "torsion": 1, "mass_offset": (0, 0.1)}
+            | {"damping_ratio": 0.1},
+            r"'bending_y_1' and 'torsion_1' may move together as expressions .* give damping=\(a, b\)",
+        ),
         ({"EI_z": 1.0, "bending_y": 1, "nodes": {"tip": 0.5}}, "'tip' is at 0.5; every beam has one .* at 1"),
         ({"EI_z": 1.0, "segments": 2, "nodes": {"root": 0.5}}, "'root' is at 0.5; every beam has one"),
         ({"EI_z": 1.0, "bending_y": 1, "nodes": ["far"]}, "nodes is .* expected names with their fractions"),
@@ -370,7 +430,7 @@ def test_damping():
 )
 def test_messages(arguments, words):
     with pytest.raises(ModelError, match=words):
-        beam(1.0, 1.0, **arguments)
+        beam(**({"length": 1.0, "rhoA": 1.0} | arguments))
 
 
 def test_a_body_refuses_what_no_body_has():

@@ -173,20 +173,42 @@ def test_a_truss_node_turns_as_its_neighbours_do():
 
 def test_bad_choices_are_refused():
     fe = straight(4, planar=True)
+    modes, other = fl.normal_modes(fe, 2, held=0), fl.normal_modes(straight(2), 1, held=0)
+    assert repr(modes) == "<ComponentModes of 10 unknowns: mode_1, mode_2>"
     for call, message in (
         (lambda: fl.interface(fe, []), "no nodes"),
         (lambda: fl.normal_modes(fe, 0), "count is 0"),
         (lambda: fl.normal_modes(fe, 2, held=0, frequency=1.0), "no mode up to 1 rad/s"),
         (
             lambda: fl.attachment_modes(fe, {"tip": (4, "x")}, held=0),
-            "'tip' has no direction 'x'; there are y, rz",
+            "attachment_modes: forces: 'tip' has no direction 'x'; there are y, rz",
         ),
+        (lambda: fl.attachment_modes(fe, {}, held=0), "attachment_modes: forces: none are given"),
+        (
+            lambda: fl.attachment_modes(fe, {"tip": 4}, held=0),
+            r"attachment_modes: forces: 'tip' is 4, expected a node \(or nodes\) and directions, such as {'tip': ",
+        ),
+        (
+            lambda: fl.residual_modes(fe, {"tip": (4, 1)}, modes, held=0),
+            r"'tip' is \(4, 1\), expected a node",
+        ),
+        (lambda: fl.residual_modes(fe, [4], modes), r"residual_modes: forces are \[4\], expected by name a"),
+        (lambda: fl.craig_bampton(fe, 0, [4], 1), r"interfaces are \[4\], expected by name a node or nodes"),
+        (lambda: fl.craig_bampton(fe, 0, {"tip": None}, 1), "nodes are None, expected the name of a node"),
+        (lambda: fl.normal_modes(fe, 1, held=2.5), "nodes are 2.5, expected the name of a node or a list"),
+        (lambda: fl.normal_modes(fe, 1, loaded={4: 2.0}), "node 4 has 2.0, expected an Inertia"),
+        (lambda: modes.only([2]), r"only \[2\] of 2; they are counted from 0 to 1"),
+        (lambda: modes + other, "shapes of 10 and of 18 unknowns are not of one structure"),
+        (lambda: fl.frequencies(fe, other), "shapes of 18 unknowns; expected modes of this structure"),
+        (lambda: fl.orthonormal(fe, 3), "3; expected modes of this structure, which has 10 unknowns"),
     ):
         with pytest.raises(al.ArgumentError, match=message):
             call()
     rigid = fl.ComponentModes(fe.rigid[:, [1, 5]], ("y", "rz"))
     with pytest.raises(al.ModelError, match="motions of a rigid body"):
         fl.structure_body(straight(2), fl.ComponentModes(straight(2).rigid, tuple("abcdef")), attachment=0)
+    with pytest.raises(al.ModelError, match="the node 'root' is 1; every body has one at its attach"):
+        fl.structure_body(straight(2), other, attachment=0, nodes={"root": 1})
     still = fl.ComponentModes(np.zeros((fe.size, 1)), ("none",))
     for shapes in (still, rigid):
         assert fl.orthonormal(fe, shapes).count == 0

@@ -157,6 +157,8 @@ def test_bad_questions_are_refused():
         (lambda: fe.node("tip"), "no node 'tip'"),
         (lambda: fe.unknowns(0, "w"), "no direction 'w'"),
         (lambda: fe.held([99]), "unknown 99 of 18"),
+        (lambda: fl.guyan(fe, [0.5]), r"unknowns are \[0.5\], expected their numbers, such as fe.unknowns"),
+        (lambda: fl.guyan(fe, "y"), "unknowns are 'y', expected their numbers"),
         (lambda: fe.natural(0), "0 modes of 18"),
         (lambda: fe.natural(12, fe.unknowns(0)), "12 modes; the free unknowns with mass have 10"),
         (lambda: fl.finite_elements.unit_system("furlongs"), "no units 'furlongs'"),
@@ -171,7 +173,12 @@ def test_bad_questions_are_refused():
         elements(M=np.zeros((6, 6))).natural(1)
     with pytest.raises(al.NumericalError, match="the stiffness is not positive"):
         elements(K=np.ones((6, 6)) + np.diag([0.0, 0, 0, 0, 0, -0.5])).natural(1, [0])
+    with pytest.raises(al.ModelError, match="positions are expected as numbers"):
+        fl.FiniteElements.of_matrices(np.eye(3), np.eye(3), [["a", "b", "c"]])
     assert fe.with_names({2: "tip"}).node("tip") == 2
+    named = fl.FiniteElements.of_matrices(fe.M, fe.K, dict(zip("abc", fe.positions, strict=True)))
+    assert named.node("c") == 2
+    assert repr(named) == "<FiniteElements: 3 nodes, 18 unknowns, 1 kg>"
 
 
 @pytest.mark.parametrize(

@@ -365,10 +365,12 @@ def test_a_stiff_body_tends_to_the_rigid_one():
 
 
 def test_parameters_of_beams():
-    """Derivatives with respect to EI, density and length through the model's parameters."""
+    """EI, density, length and damping as the model's parameters, and exact derivatives with respect to them."""
     builder = al.ModelBuilder("arm")
-    L, r, EI = (builder.parameter(name, x) for name, x in (("L", 1.2), ("rhoA", 0.7), ("EI", 3.0)))
-    builder.body("link", beam(L, r, EI_z=EI, bending_y=2), joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    values = {"L": 1.2, "rhoA": 0.7, "EI": 3.0, "zeta": 0.02}
+    L, r, EI, zeta = (builder.parameter(name, x) for name, x in values.items())
+    link = beam(L, r, EI_z=EI, bending_y=2, damping_ratio=zeta)
+    builder.body("link", link, joint=al.Revolute((0, 0, 1)), joint_name="pin")
     builder.body(
         "load",
         al.Inertia.sphere(0.5, 0.1),
@@ -379,7 +381,8 @@ def test_parameters_of_beams():
     )
     model = builder.build()
     fixed = al.ModelBuilder("fixed")
-    fixed.body("link", beam(1.2, 0.7, EI_z=3.0, bending_y=2), joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    numbers = beam(1.2, 0.7, EI_z=3.0, bending_y=2, damping_ratio=0.02)
+    fixed.body("link", numbers, joint=al.Revolute((0, 0, 1)), joint_name="pin")
     fixed.body(
         "load",
         al.Inertia.sphere(0.5, 0.1),
@@ -397,6 +400,13 @@ def test_parameters_of_beams():
     np.testing.assert_allclose(model.forward_dynamics(q, v, tau), same, rtol=1e-8)
     stiffer = model.forward_dynamics(q, v, tau, parameters={"EI": 6.0})
     assert np.abs(stiffer - same).max() > 1e-2
+    found = model.forward_dynamics_derivatives(q, v, tau, sensitive_to=list(values)).dparameters
+    for name, x in values.items():
+        h = 1e-5 * x
+        up, down = (model.forward_dynamics(q, v, tau, parameters={name: x + d}) for d in (h, -h))
+        size = np.abs(found[name]).max()
+        # differences: h^2 of the third derivative, and rounding of accelerations of 1e2 over h
+        np.testing.assert_allclose((up - down) / (2 * h), found[name], atol=1e-6 * size, err_msg=name)
 
 
 def test_stiffening_levels():
@@ -449,6 +459,8 @@ def test_messages():
     ):
         builder.build()
     model, _ = chain("revolute")
+    with pytest.raises(al.ModelError, match=r"body 'one': flexible is 3, expected a ModalBody"):
+        model.replace_body("one", flexible=3)
     with pytest.raises(
         al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* take named parameters"
     ):

@@ -214,6 +214,25 @@ def test_inertia_that_no_joint_moves_is_not_blamed():
         al.simulate(model, q, duration=0.5, step=1e-3, integrator="rk4", progress=False)
 
 
+def test_a_thin_beam_in_flight_has_no_inertia_about_its_axis():
+    """The joint and the speed are named, by dynamics and by runs; with rotary inertia it flies."""
+
+    def flying(gyration):
+        builder = al.ModelBuilder("flying", gravity=(0, 0, 0))
+        boom = beam(1.0, 1.0, EI_z=1.0, bending_y=2, rhoI_y=gyration, rhoI_z=gyration)
+        builder.body("boom", boom, joint=al.Free(), joint_name="float")
+        return builder.build()
+
+    thin, words = flying(0.0), r"joint 'float': nothing that moves with float.wx has inertia"
+    with pytest.raises(al.NumericalError, match=words):
+        thin.forward_dynamics(thin.neutral(), np.zeros(8), np.ones(8))
+    for how in ({"integrator": "rk4", "step": 1e-3}, {}):
+        with pytest.raises(al.NumericalError, match=words):
+            al.simulate(thin, thin.neutral(), np.full(8, 0.1), duration=0.1, **how)
+    thick = flying(1e-3)
+    assert np.isfinite(thick.forward_dynamics(thick.neutral(), np.zeros(8), np.ones(8))).all()
+
+
 def test_error_control_tells_it_too():
     """Steps that shrink to nothing before the inertia is negative: the body is named with the others that may be why."""
     builder = al.ModelBuilder("boom", gravity=(0, 0, -9.81))

@@ -162,6 +162,41 @@ def test_slider_crank_with_a_flexible_rod():
     assert errors[1] < 1e-3
 
 
+def test_stiff_modes_in_loops_take_implicit_steps():
+    """The slider-crank with a rod so stiff that it hardly bends moves as the rigid one, in steps of a hundred periods."""
+
+    def crank(rod):
+        builder = al.ModelBuilder("slider-crank", gravity=(0, 0, 0))
+        arm = al.Inertia.rod(0.5, (0, 0, 0), (0.2, 0, 0))
+        builder.body("crank", arm, joint=al.Revolute((0, 0, 1)), joint_name="shaft")
+        builder.body(
+            "rod", rod, joint=al.Revolute((0, 0, 1)), joint_name="pin", parent="crank", placement=(0.2, 0, 0)
+        )
+        builder.body("slider", al.Inertia.point(0.3), joint=al.Prismatic((1, 0, 0)), joint_name="slide")
+        if isinstance(rod, al.ModalBody):
+            builder.frame("end", "rod", node="tip")
+        else:
+            builder.frame("end", "rod", (0.5, 0, 0))
+        builder.loop("wrist", al.Revolute((0, 0, 1)), "end", "slider")
+        model = builder.build()
+        guess, rate = model.configuration({"shaft": 0.6, "slide": 0.6}), model.velocity({"shaft": 8.0})
+        return model, model.assemble(guess, rate, fixed=["shaft"])
+
+    model, state = crank(beam(0.5, 0.6, EI_z=2e6, ends="craig-bampton"))
+    run = al.simulate(model, state.q, state.v, duration=0.2, step=1e-3)
+    assert run.integrator == "variational"
+    assert "the mode 'rod.bending_y_slope' at" in run.report.reason
+    assert "is too fast for explicit steps of 0.001 s" in run.report.reason
+    stiff, start = crank(al.Inertia.rod(0.3, (0, 0, 0), (0.5, 0, 0)))
+    rigid = al.simulate(stiff, start.q, start.v, duration=0.2, step=1e-3, integrator="variational")
+    # inertia forces of 10 N bend it by 10 N (0.5 m)^3 / EI = 6e-7 m
+    np.testing.assert_allclose(run.channel("shaft").values, rigid.channel("shaft").values, atol=1e-5)
+    short = al.simulate(model, state.q, state.v, duration=1e-5, step=1e-6)
+    assert short.integrator == "rk4"
+    slow = al.simulate(model, state.q, state.v, duration=1e-5, step=1e-5, stabilisation="baumgarte")
+    assert slow.integrator == "radau"
+
+
 def test_propped_cantilever():
     """The support takes 3/8 of the weight (exact for the static shapes), and the beam is clamped and pinned."""
     builder = al.ModelBuilder("propped", gravity=(0, -0.01, 0))

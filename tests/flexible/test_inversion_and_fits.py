@@ -113,6 +113,14 @@ def test_modes_of_a_measured_response(monkeypatch):
         (lambda: fl.fit_modes(w[:3], H[:3], [5.0]), "there is too little"),
         (lambda: fl.fit_modes(w, H, [-1.0]), "expected positive frequencies"),
         (
+            lambda: fl.fit_modes(w, H[:7], [5.0]),
+            r"response has shape \(7,\), expected finite numbers \(200, ...",
+        ),
+        (lambda: fl.fit_modes("w", H, [5.0]), "frequency is 'w', expected numbers"),
+        (lambda: fl.fit_response(3, np.zeros(4), {"a": 1.0}), "predict is 3, expected a function"),
+        (lambda: fl.fit_response(lambda p: 0, ["x"], {"a": 1.0}), "measured is expected as finite numbers"),
+        (lambda: fl.fit_response(lambda p: 0, np.zeros(1), ["a"]), r"start is \['a'\], expected a mapping"),
+        (
             lambda: fl.fit_response(lambda p: np.zeros(3), np.zeros(4), {"a": 1.0}),
             r"predict gives shape \(3,\)",
         ),

@@ -68,6 +68,11 @@ def test_rankings_agree_with_gramians():
     assert not alone.hankel.any()
     for call, message in (
         (lambda: ranked.best(9), "9 of 4 modes"),
+        (lambda: ranked.heavy(2.0), "heavy: share is 2.0, expected a number above 0, at most 1"),
+        (
+            lambda: fl.rank_modes(fe, modes, attachment=0, sensors=[1]),
+            r"rank_modes: sensors are \[1\], expected",
+        ),
         (lambda: fl.rank_modes(fe, modes, attachment=0, damping_ratio=0.0), "damping_ratio is 0.0"),
         (
             lambda: fl.rank_modes(fe, modes, attachment=0, actuators={"a": (1, "w")}),
@@ -146,6 +151,12 @@ def test_bad_scans_are_refused():
         (lambda: fl.completeness(model, {}, q, joints="loose"), "joints is 'loose'"),
         (lambda: fl.completeness(model, {"inner": 9}, q), "keep 9 of the 5 modes of 'inner'"),
         (lambda: fl.completeness(model, {"inner": ["x"]}, q), "'inner' has no mode 'x'"),
+        (
+            lambda: fl.completeness(model, {"inner": 1.5}, q),
+            "keep 1.5 of 'inner', expected a number of modes or",
+        ),
+        (lambda: fl.completeness(model, ["inner"], q), r"keep is \['inner'\], expected bodies with how many"),
+        (lambda: fl.completeness(model, {}, "home"), "configurations is 'home', expected numbers"),
         (lambda: fl.completeness(model, {"hand": 1}, q), "no flexible body 'hand'"),
         (lambda: fl.completeness(model, {"inner": 0, "outer": 0}, q), "no modes are kept"),
         (lambda: fl.completeness(model, {}, q[:, 1:]), "configurations have shape"),

@@ -109,6 +109,48 @@ def test_modes_are_followed_through_a_crossing():
     assert sorted_.resemblance.min() < 1e-9
 
 
+def shaft(held, EI_z=1.0):
+    """A beam of length 1 that turns about its axis, with rotary inertia, in a bearing at its root; `held` adds the other."""
+    builder = al.ModelBuilder("shaft", gravity=(0, 0, 0))
+    spindle = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+    builder.body("spindle", spindle, joint=al.Revolute((1, 0, 0)), joint_name="spin")
+    modes = {"bending_y": 3, "bending_z": 3, "ends": "craig-bampton"}
+    body = fl.beam(1.0, 1.0, EI_y=1.0, EI_z=EI_z, rhoI_y=0.01, rhoI_z=0.01, **modes)
+    bearing = al.Universal((0, 1, 0), (0, 0, 1))
+    builder.body("shaft", body, joint=bearing, joint_name="bearing", parent="spindle")
+    builder.frame("end", "shaft", node="tip")
+    held(builder)
+    return builder.build()
+
+
+def test_a_shaft_in_two_bearings():
+    """Rayleigh: (1 + r^2 k^2) w^2 -+ 2 r^2 k^2 W w = EI k^4, forward and backward whirl; seen from the shaft, w -+ W."""
+    rate, k, r2 = 4.0, np.pi, 0.01
+    whirl = np.roots([1 + r2 * k**2, -2 * r2 * k**2 * rate, -(k**4)])
+    forward, backward = whirl.max(), -whirl.min()
+    for held in (
+        lambda builder: builder.equation("far", ["y", "z"], {"y": "end.y", "z": "end.z"}),
+        lambda builder: builder.loop("far", al.PointOnLine((1, 0, 0)), "world", "end"),
+    ):
+        found = fl.campbell(shaft(held), "spin", [0.0, rate], modes=2)
+        # what three modes with both ends held leave is as much as at rest
+        left = np.abs(found.frequencies[0] - k**2 / np.sqrt(1 + r2 * k**2)).max()
+        assert left < 2e-4
+        seen = np.sort(found.frequencies[1])
+        np.testing.assert_allclose(seen, [forward - rate, backward + rate], atol=1.1 * left)
+        assert np.abs(found.poles.real).max() < 1e-9
+    # a shaft that is stiffer one way is unstable between its two critical rates, pi^2 and 2 pi^2 and more by rotary inertia
+    flat = shaft(lambda builder: builder.loop("far", al.PointOnLine((1, 0, 0)), "world", "end"), EI_z=4.0)
+    critical = k**2 / np.sqrt(1 - r2 * k**2)
+    for at, grows in (
+        (0.99 * critical, False),
+        (1.01 * critical, True),
+        (1.99 * critical, True),
+        (2.01 * critical, False),
+    ):
+        assert (fl.campbell(flat, "spin", [at], modes=2).unstable_from is not None) == grows
+
+
 def pair():
     """Two pendulums, the second on the first, on a slide; gravity across their axes."""
     builder = al.ModelBuilder("pair", gravity=(0, -9.81, 0))
@@ -140,8 +182,12 @@ def test_bad_campbell_diagrams_are_refused():
     coupled.coupling("gear", "a_joint", ["b_joint"], [2.0])
     equal.equation("same", formulas=["x - y"], inputs={"x": "a_joint", "y": "b_joint"})
     for builder in (coupled, equal):
-        with pytest.raises(al.UnsupportedError, match="loops, couplings or equations"):
+        with pytest.raises(
+            al.UnsupportedError, match="do not let 'a_joint' turn alone, or change as it turns"
+        ):
             fl.campbell(builder.build(), "a_joint", [1.0])
+    with pytest.raises(al.UnsupportedError, match="do not let 'spin' turn alone, or change as it turns"):
+        fl.campbell(shaft(lambda builder: builder.equation("hook", "y", {"y": "end.y"})), "spin", [1.0])
 
 
 def test_stability_is_lost_by_divergence_or_flutter():

@@ -311,9 +311,10 @@ def test_refusals():
     message = refusal(linearize, model, q, tau=[1.0, 0.0], parameters=["ratio"], error=UnsupportedError)
     assert message.startswith("linearize: the gear of the input 'motor' depends on the parameter 'ratio'")
     assert linearize(model, q, tau=[0.0, 1.0], parameters="ratio").E.shape == (4, 1)
-    assert refusal(linearize, m, m.neutral(), outputs=["tip"]).endswith(
-        "; for a frame write 'frame:tip.position'"
-    )
+    for name in ("tip", "tip.y"):
+        assert refusal(linearize, m, m.neutral(), outputs=[name]).endswith(
+            "; for a frame write 'frame:tip.position'"
+        )
     assert refusal(linearize, m, m.neutral(), outputs=["frame:tip.speed"]) == (
         "linearize: outputs: 'frame:tip.speed' is no quantity of a frame, expected 'frame:NAME.' and one of position, "
         "rotation, pose, velocity, angular_velocity, acceleration"

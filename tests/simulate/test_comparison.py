@@ -41,6 +41,19 @@ def test_a_run_beside_measurements(tmp_path):
     assert al.compare({"time": [0.0], "x": [[1.0, 2]]}, {"time": [0.0], "x": [[1.0, 2]]})["x.1"].fit == 1.0
 
 
+def test_components_have_names_of_their_own():
+    """Those of a frame begin with the channel; a constant is not late."""
+    model = al.library.pendulum()
+    joint = model.joints[0].name
+    place = f"frame:{model.bodies[-1].name}.position"
+    run = al.simulate(model, [0.5], [0.0], duration=1.0, interval=0.01, record=[place])
+    measured = {"time": run.time, f"q:{joint}": run.q, f"v:{joint}": run.v, place: run.channel(place).values}
+    found = al.compare(run, measured)
+    names = [signal.name for signal in found.signals]
+    assert names == [joint, f"v:{joint}", f"{place}.x", f"{place}.y", f"{place}.z"]
+    assert all(signal.delay == 0.0 for signal in found.signals)
+
+
 def test_bad_comparisons_are_refused():
     model, run = pendulum_run()
     name = f"q:{model.joints[0].name}"
@@ -49,6 +62,11 @@ def test_bad_comparisons_are_refused():
     for call, message in (
         (lambda: al.compare(run, {"x": t}), "measured is expected as a mapping with the times"),
         (lambda: al.compare(run, {"time": t}), "no signals besides the time"),
+        (
+            lambda: al.compare(run, {"time": "now", name: t}),
+            "the time of measured is 'now', expected numbers",
+        ),
+        (lambda: al.compare(run, {"time": t, name: "x"}), f"measured '{name}' is 'x', expected numbers"),
         (lambda: al.compare(run, {"time": t[::-1], name: t}), "expected increasing numbers"),
         (lambda: al.compare(run, {"time": t, name: t[1:]}), r"expected finite numbers \(5, ...\)"),
         (lambda: al.compare(run, {"time": 9 * t, name: t}), "is measured from 0 to 9 s"),

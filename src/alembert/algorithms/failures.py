@@ -108,7 +108,32 @@ class Failures:
 
     def trouble(self, q: Array, parameters: Mapping[str, float], otherwise: str = _SINGULAR) -> str:
         """Why there is no solution at finite coordinates: a joint, a body, or `otherwise`."""
-        return self.model.space.trouble(q) or overbent(self.model, q, parameters) or otherwise
+        found = self.model.space.trouble(q) or massless(self.model, q, parameters)
+        return found or overbent(self.model, q, parameters) or otherwise
+
+
+def massless(model: Any, q: Array, parameters: Mapping[str, float]) -> str | None:
+    """The sentence for a motion of a joint that moves no mass at the first of the configurations, if there is one."""
+    first = np.reshape(q, (-1, q.shape[-1]))[0]
+    M = model.mass_matrix(first, **({"parameters": dict(parameters)} if parameters else {}))
+    if not np.isfinite(M).all():
+        return None
+    size = np.sqrt(np.abs(np.diagonal(M)))
+    none = size <= np.sqrt(NO_INERTIA) * size.max(initial=0.0)
+    size[none] = 1.0
+    values, vectors = np.linalg.eigh(M / np.outer(size, size))
+    if np.abs(values).min(initial=1.0) > NO_INERTIA:
+        return None
+    k = int(np.argmax(np.abs(vectors[:, np.argmin(np.abs(values))])))
+    owner = next(o for o in model.space if o.v.start <= k < o.v.stop)
+    return (
+        f"joint {owner.name!r}: nothing that moves with {model.speed_names[k]} has inertia (a rod or a beam without rotary "
+        "inertia has none about its own axis); give it some, or the joint an armature"
+    )
+
+
+NO_INERTIA = 1e-14
+"""of the inertia along other speeds: rounding"""
 
 
 def overbent(model: Any, q: Array, parameters: Mapping[str, float]) -> str | None:

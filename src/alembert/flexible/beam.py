@@ -40,6 +40,7 @@ from alembert.flexible import segments as in_segments
 from alembert.flexible.beam_shapes import Shapes, family_of
 from alembert.model.inertia import Inertia
 from alembert.model.modal import MassBeyond, ModalBody, ModalNode, Stiffening
+from alembert.model.placement import plus
 from alembert.model.segment_chain import SegmentChain
 
 Array = np.ndarray
@@ -79,8 +80,8 @@ def beam(  # type: ignore[misc]
     kGA_z: float | None = None,
     mass_offset: tuple[float, float] = (0.0, 0.0),
     tip: Inertia | None = None,
-    damping_ratio: float | Sequence[float] = 0.0,
-    damping: tuple[float, float] = (0.0, 0.0),
+    damping_ratio: Scalar | Sequence[Scalar] = 0.0,
+    damping: tuple[Scalar, Scalar] = (0.0, 0.0),
     nodes: Mapping[str, float] | None = None,
     stiffening: Stiffening = "consistent",
     segments: int | None = None,
@@ -97,8 +98,10 @@ def beam(  # type: ignore[misc]
     are from there, about which `rhoI_y` and `rhoI_z` are: bending and torsion then go together.
 
     `damping_ratio` is that of every mode, or one for each; `damping` (a, b) adds a M + b K. `nodes` names places by
-    their fraction of the length; "root", "0.1" to "0.9" and "tip" are always there. Length, rhoA, EI, GJ and EA may be
-    expressions of parameters, unless there is a tip body, rotary inertia, shear or a damping ratio.
+    their fraction of the length; "root", "0.1" to "0.9" and "tip" are always there.
+
+    EI, GJ, EA and damping may be expressions of parameters; an EI with shear is a number. Length and rhoA may be so where
+    the shapes do not depend on them: without a tip body, rotary inertia, shear and a mass offset.
 
     With `segments` the beam is cut into that many equal ones, each with the shapes that move its tip (and the modes counted
     here besides), for deflections that are not small against the length. It then is a chain of bodies, which
@@ -125,34 +128,30 @@ def beam(  # type: ignore[misc]
             raise ModelError(
                 f"beam: {name}={given!r}: a Timoshenko beam needs a positive one, and its sections' moment of inertia"
             )
-    symbolic = [name for name, value in properties.items() if isinstance(value, Expression)]
-    if symbolic:
-        numeric_only: dict[str, Any] = {
-            "tip": tip is not None,
-            "rhoI_y": rhoI_y,
-            "rhoI_z": rhoI_z,
-            "kGA_y": kGA_y,
-            "kGA_z": kGA_z,
-            "mass_offset": offset.any(),
-            "damping_ratio": damping_ratio,
-        }
-        for name, given in numeric_only.items():
+    shears = {"EI_z": kGA_y, "EI_y": kGA_z}
+    for name, value in properties.items():
+        if not isinstance(value, Expression):
+            continue
+        numeric_only: dict[str, Any] = {"a kGA": shears.get(name)}
+        if name in ("length", "rhoA"):
+            numeric_only = {
+                "a tip body": tip is not None,
+                "rhoI_y or rhoI_z": rhoI_y or rhoI_z,
+                "a kGA": kGA_y or kGA_z,
+                "a mass_offset": offset.any(),
+            }
+        for what, given in numeric_only.items():
             if given:
                 raise ModelError(
-                    f"beam: {symbolic[0]} is an expression of parameters; with {name} it must be a number, because "
-                    "the shapes or the damping depend on its value"
+                    f"beam: {name} is an expression of parameters; with {what} it must be a number, because the shapes "
+                    "depend on its value"
                 )
-        ones: dict[str, Any] = {"EI_y": 1.0, "EI_z": 1.0, "GJ": 1.0, "EA": 1.0, **counts}
-        unit = beam(
-            1.0,
-            1.0,
-            **ones,
-            ends=ends,
-            nodes=nodes,
-            stiffening=stiffening,
-        )
-        return _scaled(unit, properties, damping)
-    values = {name: float(value) for name, value in properties.items() if value is not None}  # type: ignore[arg-type]
+    # where there are expressions, the beam of ones, to be scaled
+    values = {
+        name: 1.0 if isinstance(value, Expression) else float(value)
+        for name, value in properties.items()
+        if value is not None
+    }
     L, line = values["length"], values["rhoA"]
     gyration = {"bending_y": rhoI_z, "bending_z": rhoI_y, "axial": 0.0}
     gyration["torsion"] = rhoI_y + rhoI_z + line * float(offset @ offset)
@@ -189,8 +188,10 @@ def beam(  # type: ignore[misc]
     )
     fields: dict[str, Any] = {name: _clean(body.array(name)) for name in _POWERS}
     body = dataclasses.replace(body, **fields)
-    C: Any = _clean(body.damped(damping_ratio, rayleigh=damping).array("damping"))
-    return dataclasses.replace(body, damping=C)
+    symbolic = {name: value for name, value in properties.items() if isinstance(value, Expression)}
+    if symbolic:
+        return _scaled(body, symbolic, damping_ratio, damping)
+    return body.damped(damping_ratio, rayleigh=damping)
 
 
 def _unit(mode: str) -> str:
@@ -327,79 +328,86 @@ _POWERS = {
 
 
 def _scaled(
-    unit: ModalBody, properties: Mapping[str, Scalar | None], rayleigh: tuple[float, float]
+    unit: ModalBody, symbolic: Mapping[str, Expression], ratio: Any, rayleigh: tuple[Scalar, Scalar]
 ) -> ModalBody:
-    """The beam of unit length and density with the properties in their places."""
-    L, line = _text(properties["length"]), _text(properties["rhoA"])
+    """The beam with expressions in the places of ones; shapes over xi are the same."""
 
-    def times(values: Any, factor: str) -> Any:
+    def times(values: Any, **powers: float) -> Any:
+        """Nested numbers times powers of the expressions."""
+        factors = [f"({symbolic[name]}) ** {power:g}" for name, power in powers.items() if name in symbolic]
+        if not factors:
+            return values
         if isinstance(values, tuple):
-            return tuple(times(x, factor) for x in values)
-        return Expression(f"{values!r} * {factor}") if values else 0.0
+            return tuple(times(x, **powers) for x in values)
+        return Expression(" * ".join([f"({values})", *factors])) if values else 0.0
 
-    def length(power: int) -> str:
-        return f"({L}) ** {power}"
+    def massive(values: Any, length: int) -> Any:
+        return times(values, rhoA=1, length=length)
 
-    fields = {
-        name: times(getattr(unit, name), f"({line}) * {length(power)}") for name, power in _POWERS.items()
-    }
-    factors = []
-    for mode in unit.modes:
-        kind = mode.rsplit("_", 1)[0]
-        which, power = {"bending_y": ("EI_z", 3), "bending_z": ("EI_y", 3), "axial": ("EA", 1)}[kind]
-        factors.append(f"({_text(properties[which])}) / {length(power)}")
+    stiff = {"bending_y": {"EI_z": 1.0, "length": -3.0}, "bending_z": {"EI_y": 1.0, "length": -3.0}}
+    stiff |= {"torsion": {"GJ": 1.0, "length": -1.0}, "axial": {"EA": 1.0, "length": -1.0}}
+    of_mode = [stiff[mode.rsplit("_", 1)[0]] for mode in unit.modes]
 
     def loads(rows: Any) -> Any:
         """Forces have the factors of the stiffness, moments a length more."""
         return tuple(
-            times(row[:3], f"{factor} * ({L})") + times(row[3:], factor)
-            for row, factor in zip(rows, factors, strict=True)
+            times(row[:3], **(powers | {"length": powers["length"] + 1})) + times(row[3:], **powers)
+            for row, powers in zip(rows, of_mode, strict=True)
         )
 
     def mass_of(beyond: MassBeyond | None) -> MassBeyond | None:
         if beyond is None:
             return None
         parts = {
-            name: times(getattr(beyond, name), f"({line}) * {length(1 if name == 'mass' else _POWERS[name])}")
+            name: massive(getattr(beyond, name), 1 if name == "mass" else _POWERS[name])
             for name in (field.name for field in dataclasses.fields(MassBeyond))
         }
         return MassBeyond(**parts)
 
-    K = tuple(times(row, factor) for row, factor in zip(unit.stiffness, factors, strict=True))
-    a, b = rayleigh
-    mass, K0 = unit.modal_mass(), unit.array("stiffness")
-    C = tuple(
-        tuple(
-            Expression(
-                f"{float(a * mass[i, j])!r} * ({line}) * ({L}) + {float(b * K0[i, j])!r} * {factors[i]}"
-            )
-            for j in range(unit.count)
-        )
-        for i in range(unit.count)
-    )
     nodes = tuple(
-        ModalNode(
-            node.name,
-            times(node.position, length(1)),
-            node.shapes,
-            times(node.rotations, length(-1)),
-            times(node.foreshortening, length(-1)),
-            loads(node.loads),
+        dataclasses.replace(
+            node,
+            position=times(node.position, length=1),
+            rotations=times(node.rotations, length=-1),
+            foreshortening=times(node.foreshortening, length=-1),
+            loads=loads(node.loads),
             beyond=mass_of(node.beyond),
-            turning=None if node.turning is None else times(node.turning, length(-2)),
+            turning=None if node.turning is None else times(node.turning, length=-2),
         )
         for node in unit.nodes
     )
-    return dataclasses.replace(
-        unit,
-        mass=Expression(f"({line}) * ({L})"),
-        **fields,
-        stiffness=K,
-        damping=C if a or b else unit.damping,
-        nodes=nodes,
-        units=("m",) * unit.count,  # a slope times the length
+    fields: dict[str, Any] = {name: massive(getattr(unit, name), power) for name, power in _POWERS.items()}
+    fields["stiffness"] = tuple(
+        times(row, **powers) for row, powers in zip(unit.stiffness, of_mode, strict=True)
     )
+    # a slope is one times the length
+    units = ("m",) * unit.count if "length" in symbolic else unit.units
+    whole = dataclasses.replace(unit, mass=massive(unit.mass, 1), nodes=nodes, units=units, **fields)
+    whole = whole.damped(rayleigh=rayleigh)
+    own = unit.damped(ratio).damping
+    if not any(x for row in own for x in row):
+        return whole
+    _check_ratio(
+        unit, ratio, [{name: p for name, p in powers.items() if name in symbolic} for powers in of_mode]
+    )
+    # 2 zeta omega m is as the roots of mass and stiffness
+    rows: Any = tuple(
+        times(row, rhoA=0.5, **{name: (power + (name == "length")) / 2 for name, power in powers.items()})
+        for row, powers in zip(own, of_mode, strict=True)
+    )
+    total = zip(rows, whole.damping, strict=True)
+    C = tuple(tuple(plus(x, y) for x, y in zip(row, more, strict=True)) for row, more in total)
+    return dataclasses.replace(whole, damping=C)
 
 
-def _text(value: Scalar | None) -> str:
-    return value.text if isinstance(value, Expression) else repr(value)
+def _check_ratio(unit: ModalBody, ratio: Any, powers: list[dict[str, float]]) -> None:
+    """Ratios are of modes of the whole, which must not depend on the expressions; nor their order, if there are several."""
+    pairs = [(i, j) for i in range(unit.count) for j in range(i) if powers[i] != powers[j]]
+    M = unit.modal_mass()
+    for i, j in pairs:
+        why = "move together" if M[i, j] else "change places by frequency" if np.size(ratio) > 1 else ""
+        if why:
+            raise ModelError(
+                f"beam: damping_ratio is {ratio!r}, but {unit.modes[j]!r} and {unit.modes[i]!r} may {why} as expressions "
+                "in their stiffness change; give damping=(a, b), or one ratio for all"
+            )

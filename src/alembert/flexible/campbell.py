@@ -5,8 +5,9 @@ rate, is
 
     M e'' + C e' + K e = 0,    C = d tau/dv, K = d tau/dq of inverse dynamics                                  (1)
 
-with gyroscopic, centrifugal and motion-induced terms in C and K. From one rate to the next a mode is the one whose shape
-it resembles most, by the assignment with the largest sum of
+with gyroscopic, centrifugal and motion-induced terms in C and K. With loops or equations (a shaft in two bearings) e moves
+along them, e = Z y, and C and K come from the derivatives of the accelerations. From one rate to the next a mode is the
+one whose shape it resembles most, by the assignment with the largest sum of
 
     MAC(a, b) = |a* M b|^2 / (a* M a  b* M b)                                                                  (2)
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _STEPS = 30
+_ALIKE = 1e-9
+"""of directions that constraints leave, against rounding"""
 _GROWS = 1e-6
 """of a pole's size: less is rounding of poles on the imaginary axis"""
 
@@ -97,10 +100,6 @@ def campbell(
     Modes are followed by their shapes from rate to rate, through crossings; with `tracked` false they are in the order of
     their frequencies at each rate.
     """
-    if model.is_constrained:
-        raise UnsupportedError(
-            "campbell: models with loops, couplings or equations are not taken; open the loops"
-        )
     at = model.v_slice(joint)
     if at.stop - at.start != 1:
         raise ArgumentError(
@@ -117,16 +116,21 @@ def campbell(
     free[at] = False
     if not free.any():
         raise ArgumentError("campbell: nothing but the joint moves")
-    _check_gravity(model, at, free)
-    found, q = [], model.neutral()
+    q = model.neutral()
+    if model.is_constrained:
+        q = model.assemble(q, fixed=[joint]).q
+        _check_symmetry(model, joint, q, free)
+    _check_gravity(model, at, free, q)
+    found = []
     last: Array | None = None
     for rate in speeds:
         v = np.zeros(model.nv)
         v[at] = rate
-        q = _settled(model, q, v, free, float(rate))
-        d = model.inverse_dynamics_derivatives(q, v, np.zeros(model.nv))
-        M, C, K = (np.asarray(x)[np.ix_(free, free)] for x in (model.mass_matrix(q), d.dv, d.dq))
-        poles, shapes = pairs(M, C, K)
+        q = _settled(model, joint, q, v, free, float(rate))
+        Z, M, C, K = _small_motion(model, joint, q, v, free)
+        poles, shapes = pairs(Z.T @ M @ Z, C, K)
+        shapes = Z @ shapes
+        shapes = shapes / shapes[np.argmax(np.abs(shapes), axis=0), np.arange(len(poles))]
         mac = np.ones(len(poles))
         if last is not None:
             alike = _resemblance(last, shapes, M)
@@ -145,19 +149,52 @@ def campbell(
     return Campbell(speeds, *kept)
 
 
-def _check_gravity(model: Model, at: slice, free: Array) -> None:
+def _check_gravity(model: Model, at: slice, free: Array, q: Array) -> None:
     """Weight that turns against the structure lets nothing be steady."""
     if not np.any(floats(model.gravity, model.parameter_values)):
         return
-    zero, turn = np.zeros(model.nv), np.zeros(model.nv)
+    turn = np.zeros(model.nv)
     turn[at] = 1.0
-    q = model.neutral()
-    one, other = (model.inverse_dynamics(x, zero, zero)[free] for x in (q, model.integrate(q, turn)))
+    one, other = (model.gravity_forces(x)[free] for x in (q, model.integrate(q, turn)))
     if np.abs(one - other).max() > 1e-9 * np.abs(one).max():
         raise UnsupportedError(
             "campbell: gravity is not along the axis about which the structure turns, where nothing is steady; build the "
             "model with gravity=(0, 0, 0), or turn the axis"
         )
+
+
+def _check_symmetry(model: Model, joint: str, q: Array, free: Array) -> None:
+    """Loops and equations let the joint turn alone, and look the same at every angle: a bearing, not a hook."""
+    turn = np.zeros(model.nv)
+    turn[~free] = 1.0
+    Z = scipy.linalg.null_space(model.constraint_jacobian(q)[:, free], rcond=_ALIKE)
+    for angle in (0.0, 1.0, 2.0):
+        turned = model.integrate(q, angle * turn)
+        G = model.constraint_jacobian(turned)
+        size = np.abs(G).max(initial=1e-300)
+        gaps = (model.constraint_residual(turned), G @ turn / size, G[:, free] @ Z / size)
+        if max(np.abs(gap).max(initial=0.0) for gap in gaps) > _ALIKE:
+            raise UnsupportedError(
+                f"campbell: loops or equations do not let {joint!r} turn alone, or change as it turns; hold the structure "
+                "alike in all directions across its axis, as bearings do"
+            )
+
+
+def _small_motion(
+    model: Model, joint: str, q: Array, v: Array, free: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Z, the mass matrix in all free speeds, and C and K of (1) in y."""
+    M = np.asarray(model.mass_matrix(q))[np.ix_(free, free)]
+    if not model.is_constrained:
+        d = model.inverse_dynamics_derivatives(q, v, np.zeros(model.nv))
+        C, K = (np.asarray(x)[np.ix_(free, free)] for x in (d.dv, d.dq))
+        return np.eye(len(M)), M, C, K
+    Z = scipy.linalg.null_space(model.constraint_jacobian(q)[:, free], rcond=_ALIKE)
+    if not Z.shape[1]:
+        raise ArgumentError("campbell: nothing but the joint moves")
+    slopes = model.hybrid_dynamics_derivatives(q, v, accelerations={joint: 0.0})
+    C, K = (-Z.T @ M @ np.asarray(x[0])[np.ix_(free, free)] @ Z for x in (slopes.dv, slopes.dq))
+    return Z, M, C, K
 
 
 def _resemblance(before: Array, now: Array, M: Array) -> Array:
@@ -187,19 +224,25 @@ def pairs(M: Array, C: Array, K: Array) -> tuple[Array, Array]:
     return found[order], shapes / largest
 
 
-def _settled(model: Model, q: Array, v: Array, free: Array, rate: float) -> Array:
-    """The deflected shape that turns steadily: no efforts but that of the joint."""
+def _settled(model: Model, joint: str, q: Array, v: Array, free: Array, rate: float) -> Array:
+    """The deflected shape that turns steadily: nothing accelerates while the joint is held at its rate."""
     zero = np.zeros(model.nv)
     size = 0.0
     for _ in range(_STEPS):
-        effort = np.asarray(model.inverse_dynamics(q, v, zero))[free]
-        K = np.asarray(model.inverse_dynamics_derivatives(q, v, zero).dq)[np.ix_(free, free)]
+        Z, M, _, K = _small_motion(model, joint, q, v, free)
+        if model.is_constrained:
+            a = np.asarray(model.hybrid_dynamics(q, v, accelerations={joint: 0.0}).accelerations)[free]
+            effort = -Z.T @ M @ a
+        else:
+            effort = np.asarray(model.inverse_dynamics(q, v, zero))[free]
         step = np.zeros(model.nv)
-        step[free] = -np.linalg.lstsq(K, effort, rcond=1e-12)[0]
+        step[free] = Z @ -np.linalg.lstsq(K, effort, rcond=1e-12)[0]
         size = float(np.abs(step).max())
         if not np.isfinite(size):
             break
         q = model.integrate(q, step)
+        if model.is_constrained:
+            q = model.project(q).q
         if size < 1e-10:
             return q
     raise NumericalError(

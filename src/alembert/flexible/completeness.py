@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert import arguments
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
@@ -82,7 +83,11 @@ def completeness(
     owners = model.space.of_bodies
     if not owners:
         raise ArgumentError("completeness: the model has no flexible bodies")
-    q = np.atleast_2d(np.asarray(configurations, dtype=float)).copy()
+    q = np.atleast_2d(arguments.numbers("completeness", "configurations", configurations)).copy()
+    if not isinstance(keep, Mapping):
+        raise ArgumentError(
+            f"completeness: keep is {keep!r}, expected bodies with how many modes, or which, as {{'boom': 2}}"
+        )
     if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
         raise ArgumentError(f"completeness: configurations have shape {q.shape}, expected (many, {model.nq})")
     kept = np.ones(model.nv, dtype=bool)
@@ -131,6 +136,10 @@ def _chosen(name: str, modes: Sequence[str], keep: Any) -> Array:
         if not 0 <= keep <= len(modes):
             raise ArgumentError(f"completeness: keep {keep} of the {len(modes)} modes of {name!r}")
         return np.arange(len(modes)) < keep
+    if isinstance(keep, bool | float | str) or keep is None:
+        raise ArgumentError(
+            f"completeness: keep {keep!r} of {name!r}, expected a number of modes or their names"
+        )
     for mode in keep:
         if mode not in modes:
             raise ArgumentError(unknown(f"completeness: {name!r} has no mode", mode, modes))

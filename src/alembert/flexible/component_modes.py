@@ -34,7 +34,7 @@ import numpy as np
 import scipy
 
 from alembert.errors import ArgumentError, ModelError
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, solver
+from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, node_names, solver
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray
@@ -42,12 +42,15 @@ DEPENDENT = 1e-12
 """eigenvalue of the shapes' scaled mass matrix below which one of them is dependent: 1e-6 in a shape"""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComponentModes:
     """`shapes` by columns (unknowns x modes)."""
 
     shapes: Array
     names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<ComponentModes of {len(self.shapes)} unknowns: {', '.join(self.names)}>"
 
     @property
     def count(self) -> int:
@@ -55,6 +58,12 @@ class ComponentModes:
 
     def __add__(self, other: ComponentModes) -> ComponentModes:
         """All shapes of both."""
+        if not isinstance(other, ComponentModes):
+            return NotImplemented
+        if len(self.shapes) != len(other.shapes):
+            raise ArgumentError(
+                f"component modes: shapes of {len(self.shapes)} and of {len(other.shapes)} unknowns are not of one structure"
+            )
         names = list(self.names)
         for name in other.names:
             k = 2
@@ -67,6 +76,10 @@ class ComponentModes:
     def only(self, keep: Sequence[int]) -> ComponentModes:
         """Those with the given numbers, from 0."""
         at = np.asarray(keep, dtype=int)
+        if at.size and not (at.min() >= 0 and at.max() < self.count):
+            raise ArgumentError(
+                f"component modes: only {keep!r} of {self.count}; they are counted from 0 to {self.count - 1}"
+            )
         return ComponentModes(self.shapes[:, at], tuple(self.names[k] for k in at))
 
 
@@ -89,7 +102,7 @@ class Interface:
 
 def interface(fe: FiniteElements, nodes: Any) -> Interface:
     """Of a node by name, or of several that move together; its place is the mean of theirs."""
-    names = [nodes] if isinstance(nodes, str | int | np.integer) else list(nodes)
+    names = node_names(nodes)
     if not names:
         raise ArgumentError("interface: no nodes")
     at = fe.unknowns(names)
@@ -114,6 +127,53 @@ def interface(fe: FiniteElements, nodes: Any) -> Interface:
     return Interface(position, at, rigid, motion)
 
 
+def directed(
+    fe: FiniteElements, what: str, places: Any, *, own: bool = False
+) -> list[tuple[str, str, Array]]:
+    """Places by name with a node (or nodes) and directions, ("tip", "y rz"): name, direction and motion of each.
+
+    With `own`, along directions that the unknowns of the nodes themselves have.
+    """
+    example = "{'tip': ('node', 'y z')}"
+    if not isinstance(places, Mapping):
+        raise ArgumentError(
+            f"{what} are {places!r}, expected by name a node (or nodes) and directions, such as {example}"
+        )
+    found = []
+    for name, given in places.items():
+        if not (isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[1], str)):
+            raise ArgumentError(
+                f"{what}: {name!r} is {given!r}, expected a node (or nodes) and directions, such as {example}"
+            )
+        place = interface(fe, given[0])
+        known = [DIRECTIONS[k] for k in place.moves] if own else DIRECTIONS
+        for d in given[1].split():
+            if d not in known:
+                raise ArgumentError(f"{what}: {name!r} has no direction {d!r}; there are {', '.join(known)}")
+            found.append((name, d, place.motion[[DIRECTIONS.index(d)]].toarray()[0]))
+    return found
+
+
+def named_interfaces(fe: FiniteElements, what: str, interfaces: Any) -> dict[str, Interface]:
+    """By name, of a node or of several that move together."""
+    if not isinstance(interfaces, Mapping):
+        raise ArgumentError(
+            f"{what}: interfaces are {interfaces!r}, expected by name a node or nodes, such as {{'tip': 'node'}}"
+        )
+    return {name: interface(fe, nodes) for name, nodes in interfaces.items()}
+
+
+def shapes_of(fe: FiniteElements, modes: Any) -> Array:
+    """Those of the structure, unknowns x modes."""
+    V = modes.shapes if isinstance(modes, ComponentModes) else modes
+    if not (isinstance(V, np.ndarray) and V.ndim == 2 and len(V) == fe.size):
+        given = f"shapes of {len(V)} unknowns" if isinstance(V, np.ndarray) and V.ndim else repr(modes)
+        raise ArgumentError(
+            f"component modes: {given}; expected modes of this structure, which has {fe.size} unknowns"
+        )
+    return V
+
+
 def _rigid(fe: FiniteElements, at: Array, position: Array) -> Array:
     R = fe.rigid[at].copy()
     for axis in range(3):
@@ -135,6 +195,10 @@ def normal_modes(
     """
     M = fe.M
     for node, inertia in (loaded or {}).items():
+        if not isinstance(inertia, Inertia):
+            raise ArgumentError(
+                f"normal_modes: loaded: node {node!r} has {inertia!r}, expected an Inertia, such as Inertia.point(mass)"
+            )
         G = interface(fe, node).motion
         M = M + G.T @ scipy.sparse.csr_array(_six(inertia)) @ G
     fixed = np.zeros(0, dtype=int) if held is None else fe.unknowns(held)
@@ -171,7 +235,7 @@ def constraint_modes(
     fe: FiniteElements, interfaces: Mapping[str, Any], *, held: Any = None
 ) -> ComponentModes:
     """(2), by names of interfaces with their node or nodes; what is `held` stays."""
-    places = {name: interface(fe, nodes) for name, nodes in interfaces.items()}
+    places = named_interfaces(fe, "constraint_modes", interfaces)
     fixed = [np.zeros(0, dtype=int) if held is None else fe.unknowns(held)]
     boundary = np.unique(np.concatenate([*(p.unknowns for p in places.values()), *fixed]))
     free, _ = fe.held(boundary)
@@ -195,11 +259,7 @@ def craig_bampton(
     found = constraint_modes(fe, interfaces, held=attachment)
     if not count:
         return found
-    nodes = [
-        x
-        for group in (attachment, *interfaces.values())
-        for x in ([group] if isinstance(group, str | int) else group)
-    ]
+    nodes = [x for group in (attachment, *interfaces.values()) for x in node_names(group)]
     fixed = normal_modes(fe, count, held=nodes)
     return found + ComponentModes(fixed.shapes, tuple(f"fixed_{k + 1}" for k in range(count)))
 
@@ -208,7 +268,7 @@ def attachment_modes(
     fe: FiniteElements, forces: Mapping[str, tuple[Any, str]], *, held: Any
 ) -> ComponentModes:
     """(3): for each name the node (or nodes) and the directions of unit forces there, such as ("tip", "y rz")."""
-    f, names = _forces(fe, forces)
+    f, names = _forces(fe, "attachment_modes: forces", forces)
     return ComponentModes(fe.static(f, fe.unknowns(held)), names)
 
 
@@ -216,7 +276,8 @@ def residual_modes(
     fe: FiniteElements, forces: Mapping[str, tuple[Any, str]], kept: ComponentModes, *, held: Any = None
 ) -> ComponentModes:
     """(4): `kept` are normal modes under the same conditions, held or (`held` None) free."""
-    f, names = _forces(fe, forces)
+    f, names = _forces(fe, "residual_modes: forces", forces)
+    Phi = shapes_of(fe, kept)
     if held is None:
         R = fe.rigid
         m = np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12)
@@ -225,23 +286,18 @@ def residual_modes(
         u = u - R @ (m @ (R.T @ (fe.M @ u)))
     else:
         u = fe.static(f, fe.unknowns(held))
-    Phi = kept.shapes
     mass = np.einsum("ij,ij->j", Phi, fe.M @ Phi)
     u = u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None])  # Phi Omega^-2 Phi' f, for modes of K and M
     return ComponentModes(u, names)
 
 
-def _forces(fe: FiniteElements, forces: Mapping[str, tuple[Any, str]]) -> tuple[Array, tuple[str, ...]]:
-    columns, names = [], []
-    for name, (nodes, directions) in forces.items():
-        place = interface(fe, nodes)
-        for d in directions.split():
-            if d not in DIRECTIONS or DIRECTIONS.index(d) not in place.moves:
-                raise ArgumentError(f"forces: {name!r} has no direction {d!r}; there are "
-                                    f"{', '.join(DIRECTIONS[k] for k in place.moves)}")  # fmt: skip
-            columns.append(place.motion[[DIRECTIONS.index(d)]].toarray()[0])
-            names.append(f"{name}_{d}")
-    return np.column_stack(columns), tuple(names)
+def _forces(
+    fe: FiniteElements, what: str, forces: Mapping[str, tuple[Any, str]]
+) -> tuple[Array, tuple[str, ...]]:
+    found = directed(fe, what, forces, own=True)
+    if not found:
+        raise ArgumentError(f"{what}: none are given")
+    return np.column_stack([row for _, _, row in found]), tuple(f"{name}_{d}" for name, d, _ in found)
 
 
 def _statically(fe: FiniteElements) -> Array:
@@ -257,12 +313,13 @@ def relative(fe: FiniteElements, modes: ComponentModes, attachment: Any) -> Comp
     """The same shapes as seen from the attachment, which then is at rest in all of them."""
     place = interface(fe, attachment)
     R = _rigid(fe, np.arange(fe.size), place.position)
-    return dataclasses.replace(modes, shapes=modes.shapes - R @ (place.motion @ modes.shapes))
+    V = shapes_of(fe, modes)
+    return dataclasses.replace(modes, shapes=V - R @ (place.motion @ V))
 
 
 def orthonormal(fe: FiniteElements, modes: ComponentModes) -> ComponentModes:
     """The modes of K and M within the given shapes, of unit modal mass; dependent and rigid shapes drop out."""
-    V = modes.shapes
+    V = shapes_of(fe, modes)
     mass = np.einsum("ij,ij->j", V, fe.M @ V)
     stiff = np.einsum("ij,ij->j", V, fe.K @ V)
     scale = np.abs(fe.K.diagonal()) @ V**2
@@ -283,14 +340,14 @@ def orthonormal(fe: FiniteElements, modes: ComponentModes) -> ComponentModes:
 
 def frequencies(fe: FiniteElements, modes: ComponentModes) -> Array:
     """Of the structure restricted to the shapes, rad/s, ascending."""
-    V = modes.shapes
+    V = shapes_of(fe, modes)
     K, M = V.T @ (fe.K @ V), V.T @ (fe.M @ V)
     return np.sqrt(np.maximum(scipy.linalg.eigh((K + K.T) / 2, (M + M.T) / 2, eigvals_only=True), 0.0))
 
 
 def effective_masses(fe: FiniteElements, shapes: Any, attachment: Any) -> Array:
     """Share of each mode of the structure held at `attachment` in its mass and inertia (modes x 6)."""
-    V = shapes.shapes if isinstance(shapes, ComponentModes) else np.asarray(shapes)
+    V = shapes_of(fe, shapes)
     R = _rigid(fe, np.arange(fe.size), interface(fe, attachment).position)
     L = V.T @ (fe.M @ R)
     whole = np.einsum("ij,ij->j", R, fe.M @ R)
@@ -320,7 +377,7 @@ def modal_derivatives(fe: FiniteElements, modes: ComponentModes, *, held: Any) -
             "modal_derivatives: the structure has no members that know their axial forces; build it with framework()"
         )
     root = interface(fe, held)
-    V = modes.shapes
+    V = shapes_of(fe, modes)
     moved = np.abs(V[root.unknowns]).max(initial=0.0)
     if moved > 1e-9 * np.abs(V).max():
         raise ModelError(

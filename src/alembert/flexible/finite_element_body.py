@@ -18,8 +18,15 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.flexible.component_modes import ComponentModes, Interface, interface, orthonormal, relative
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, solver
+from alembert.flexible.component_modes import (
+    ComponentModes,
+    Interface,
+    interface,
+    named_interfaces,
+    orthonormal,
+    relative,
+)
+from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, node_names, solver
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray
@@ -44,8 +51,12 @@ def structure_body(
     `nodes` names places for joints, frames and loads: a list of nodes, or a mapping to a node or to several that move
     together. "root" is the attachment.
     """
-    named: dict[str, Any] = dict(nodes) if isinstance(nodes, Mapping) else {str(name): name for name in nodes}
-    places = {name: interface(fe, which) for name, which in ({"root": attachment} | named).items()}
+    named = dict(nodes) if isinstance(nodes, Mapping) else {str(name): name for name in node_names(nodes)}
+    if "root" in named and node_names(named["root"]) != node_names(attachment):
+        raise ModelError(
+            f"structure_body: the node 'root' is {named['root']!r}; every body has one at its attachment, {attachment!r}"
+        )
+    places = {"root": interface(fe, attachment)} | named_interfaces(fe, "structure_body", named)
     root = places["root"]
     _check_flies(fe)
     found = orthonormal(fe, relative(fe, modes, attachment))

@@ -92,7 +92,7 @@ class MassPoints:
         return (N.T @ scipy.sparse.diags_array(np.repeat(self.mass, 3)) @ N).tocsr()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FiniteElements:
     """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5."""
 
@@ -152,12 +152,19 @@ class FiniteElements:
         names: Sequence[Any] = (),
         units: str | UnitSystem = "SI",
     ) -> FiniteElements:
-        """From arrays, dense or sparse, in the given units.
+        """From arrays, dense or sparse, in the given units; positions in rows, or by the names of the nodes.
 
         `dofs` may be left out where every node has the same three or six unknowns, node by node.
         """
         scale = unit_system(units)
-        x = np.asarray(positions, dtype=float)
+        if isinstance(positions, Mapping):
+            names, positions = names or tuple(positions), list(positions.values())
+        try:
+            x = np.asarray(positions, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(
+                "finite elements: positions are expected as numbers (nodes, 3), or as three numbers by the names of nodes"
+            ) from None
         if dofs is None:
             n = np.shape(M)[0]
             each = n // max(len(x), 1)
@@ -178,6 +185,9 @@ class FiniteElements:
             tuple(map(str, names)),
         )
 
+    def __repr__(self) -> str:
+        return f"<FiniteElements: {len(self.positions)} nodes, {self.size} unknowns, {self.mass:.6g} kg>"
+
     @property
     def size(self) -> int:
         """The number of unknowns."""
@@ -196,7 +206,7 @@ class FiniteElements:
 
     def unknowns(self, nodes: Any, directions: str | Iterable[str] = DIRECTIONS) -> Array:
         """The numbers of the unknowns of one or several nodes in the given directions, as far as they have them."""
-        several = [nodes] if isinstance(nodes, str | int | np.integer) else list(nodes)
+        several = node_names(nodes)
         wanted = directions.split() if isinstance(directions, str) else list(directions)
         for d in wanted:
             if d not in DIRECTIONS:
@@ -254,7 +264,12 @@ class FiniteElements:
 
     def held(self, unknowns: Any) -> tuple[Array, Array]:
         """The unknowns that are free where the given ones are held, and the latter."""
-        fixed = np.unique(np.asarray(unknowns, dtype=int))
+        given = np.asarray(unknowns)
+        if given.size and given.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"finite elements: unknowns are {unknowns!r}, expected their numbers, such as fe.unknowns(nodes, 'x y z')"
+            )
+        fixed = np.unique(given.astype(int))
         if len(fixed) and not (fixed[0] >= 0 and fixed[-1] < self.size):
             raise ArgumentError(f"finite elements: unknown {fixed[-1]} of {self.size}")
         free = np.ones(self.size, dtype=bool)
@@ -293,6 +308,17 @@ class FiniteElements:
             new[self.node(old)] = name
         points = self.points if self.own_points else None
         return FiniteElements(self.M, self.K, self.positions, self.dofs, tuple(new), points, self.geometric)  # type: ignore[arg-type]
+
+
+def node_names(nodes: Any) -> list[Any]:
+    """Of one node, or of several."""
+    if isinstance(nodes, str | int | np.integer):
+        return [nodes]
+    if not isinstance(nodes, Iterable):
+        raise ArgumentError(
+            f"finite elements: nodes are {nodes!r}, expected the name of a node or a list of names"
+        )
+    return list(nodes)
 
 
 def unit_system(units: str | UnitSystem) -> UnitSystem:

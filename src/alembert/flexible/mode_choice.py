@@ -18,15 +18,16 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError
 from alembert.flexible.component_modes import (
     ComponentModes,
+    directed,
     effective_masses,
     frequencies,
-    interface,
     orthonormal,
 )
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements
+from alembert.flexible.finite_elements import FiniteElements
 from alembert.model.modal import ModalBody
 
 Array = np.ndarray
@@ -57,6 +58,8 @@ class ModeRanking:
 
     def heavy(self, share: float) -> ComponentModes:
         """As few as carry the given share of what all of these carry, of mass and inertia each."""
+        if not (is_number(share) and 0 < share <= 1):
+            raise ArgumentError(f"heavy: share is {share!r}, expected a number above 0, at most 1")
         keep: set[int] = set()
         for column in self.masses.T:
             total = column.sum()
@@ -92,8 +95,13 @@ def rank_modes(
     """
     found = orthonormal(fe, modes)
     w = frequencies(fe, found)
-    b = _participation(fe, found, actuators or {})
-    c = _participation(fe, found, sensors) if sensors is not None else b
+
+    def participation(what: str, places: Any) -> Array:
+        rows = [row for _, _, row in directed(fe, f"rank_modes: {what}", places)]
+        return np.reshape(rows, (len(rows), fe.size)) @ found.shapes
+
+    b = participation("actuators", actuators or {})
+    c = participation("sensors", sensors) if sensors is not None else b
     both = np.linalg.norm(b, axis=0) * np.linalg.norm(c, axis=0)
     if not damping_ratio > 0:
         raise ArgumentError(f"rank_modes: damping_ratio is {damping_ratio!r}, expected a positive number")
@@ -106,17 +114,6 @@ def rank_modes(
         both / (2 * np.sqrt(z * w) * w),
         both / w**2,
     )
-
-
-def _participation(fe: FiniteElements, modes: ComponentModes, places: Mapping[str, tuple[Any, str]]) -> Array:
-    rows = [np.zeros((0, modes.count))]
-    for name, (nodes, directions) in places.items():
-        moved = interface(fe, nodes).motion @ modes.shapes
-        for d in directions.split():
-            if d not in DIRECTIONS:
-                raise ArgumentError(f"rank_modes: {name!r} has no direction {d!r}")
-            rows.append(moved[[DIRECTIONS.index(d)]])
-    return np.concatenate(rows)
 
 
 def carried_mass(body: ModalBody) -> Array:

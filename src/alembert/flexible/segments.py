@@ -147,7 +147,9 @@ def check_numbers(
         if value is not None and not (_is_number(value) and value >= 0):
             raise ModelError(f"beam: {name} is {value!r}, expected a number that is not negative")
     if not (
-        isinstance(damping, tuple | list | np.ndarray) and len(damping) == 2 and all(map(_is_number, damping))
+        isinstance(damping, tuple | list | np.ndarray)
+        and len(damping) == 2
+        and all(isinstance(x, Expression) or _is_number(x) for x in damping)
     ):
         raise ModelError(f"beam: damping is {damping!r}, expected two numbers (a, b), of a M + b K")
     if tip is not None and not isinstance(tip, Inertia):

@@ -28,8 +28,8 @@ import scipy
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
 from alembert.errors import ArgumentError, NumericalError
-from alembert.flexible.component_modes import interface, normal_modes
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements
+from alembert.flexible.component_modes import directed, normal_modes
+from alembert.flexible.finite_elements import FiniteElements
 
 Array = np.ndarray
 
@@ -46,8 +46,8 @@ def structure_response(
 ) -> FrequencyResponse:
     """(1) for forces and displacements by name with a node (or nodes) and directions; the nodes `held` are at rest."""
     w = np.atleast_1d(arguments.numbers("structure_response", "frequency", frequency))
-    F, inputs = _rows(fe, forces)
-    C, outputs = _rows(fe, sensors)
+    F, inputs = _rows(fe, "forces", forces)
+    C, outputs = _rows(fe, "sensors", sensors)
     found = normal_modes(fe, modes, held=held)
     Phi = found.shapes
     own = np.sqrt(np.einsum("ij,ij->j", Phi, fe.K @ Phi))
@@ -63,20 +63,13 @@ def structure_response(
     return FrequencyResponse(w, response, outputs, inputs)
 
 
-def _rows(fe: FiniteElements, places: Mapping[str, tuple[Any, str]]) -> tuple[Array, tuple[str, ...]]:
-    rows, names = [], []
-    for name, (nodes, directions) in places.items():
-        motion = interface(fe, nodes).motion
-        for d in directions.split():
-            if d not in DIRECTIONS:
-                raise ArgumentError(
-                    arguments.unknown(f"structure_response: {name!r} has no direction", d, DIRECTIONS)
-                )
-            rows.append(motion[[DIRECTIONS.index(d)]].toarray()[0])
-            names.append(f"{name}_{d}" if len(directions.split()) > 1 else name)
-    if not rows:
+def _rows(fe: FiniteElements, what: str, places: Mapping[str, Any]) -> tuple[Array, tuple[str, ...]]:
+    found = directed(fe, f"structure_response: {what}", places)
+    if not found:
         raise ArgumentError("structure_response: no forces or no sensors")
-    return np.array(rows), tuple(names)
+    all_names = [name for name, _, _ in found]
+    names = tuple(f"{name}_{d}" if all_names.count(name) > 1 else name for name, d, _ in found)
+    return np.array([row for _, _, row in found]), names
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +95,12 @@ def fit_response(
     All parameters are positive; `start` is a guess of each, within a factor of some. For responses with sharp peaks fit
     logarithms: predict and measured alike.
     """
+    if not callable(predict):
+        raise ArgumentError(f"fit_response: predict is {predict!r}, expected a function of a dict of values")
     y = np.asarray(measured)
-    names = list(start)
+    if y.dtype.kind not in "fiuc" or not np.isfinite(y).all():
+        raise ArgumentError("fit_response: measured is expected as finite numbers, real or complex")
+    names = list(arguments.mapping("fit_response", "start", start))
     if not names or y.size < len(names):
         raise ArgumentError(f"fit_response: {y.size} measured numbers for {len(names)} parameters")
     x0 = np.array([arguments.positive("fit_response", f"start {name!r}", start[name]) for name in names])
@@ -122,14 +119,17 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
 
     `response` is (frequencies,) or (frequencies, outputs, inputs); all of its entries share the poles of (3).
     """
-    w = np.asarray(frequency, dtype=float)
-    H = np.asarray(response, dtype=complex).reshape(len(w), -1) if np.size(response) else np.zeros((0, 0))
-    near = np.sort(np.atleast_1d(np.asarray(guesses, dtype=float)))
-    n = len(near)
-    if w.ndim != 1 or len(w) != len(H) or 2 * len(w) <= 4 * n + 2:
+    w = np.atleast_1d(arguments.numbers("fit_modes", "frequency", frequency))
+    given = np.asarray(response)
+    if given.dtype.kind not in "fiuc" or given.shape[:1] != w.shape or not np.isfinite(given).all():
         raise ArgumentError(
-            f"fit_modes: {len(w)} frequencies, {len(H)} responses and {n} modes; there is too little"
+            f"fit_modes: response has shape {given.shape}, expected finite numbers ({len(w)}, ...), a row for each frequency"
         )
+    H = given.astype(complex).reshape(len(w), -1)
+    near = np.sort(np.atleast_1d(arguments.numbers("fit_modes", "guesses", guesses)))
+    n = len(near)
+    if w.ndim != 1 or 2 * len(w) <= 4 * n + 2:
+        raise ArgumentError(f"fit_modes: {len(w)} frequencies for {n} modes; there is too little")
     if not (near > 0).all():
         raise ArgumentError(f"fit_modes: guesses are {near}, expected positive frequencies")
 

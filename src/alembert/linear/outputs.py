@@ -142,7 +142,8 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
             )
         if not joint and rest not in sensors:
             known = ["q", "v", "a", *sensors, *quantities.joint_names(model), *model.speed_names]
-            hint = f"; for a frame write 'frame:{rest}.position'" if _is_frame(model, rest) else ""
+            frame = rest.split(".")[0]
+            hint = f"; for a frame write 'frame:{frame}.position'" if _is_frame(model, frame) else ""
             raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
         kind = "q" if joint else "sensor"
     if kind == "sensor":

@@ -130,6 +130,10 @@ class Body:
                     "such as al.Visual(al.Box((0.1, 0.1, 0.1)))"
                 )
         if self.flexible is not None:
+            if not isinstance(self.flexible, ModalBody):
+                raise ModelError(
+                    f"body {self.name!r}: flexible is {self.flexible!r}, expected a ModalBody, such as al.flexible.beam(...)"
+                )
             object.__setattr__(self, "inertia", self.flexible.undeformed())
 
 

@@ -28,8 +28,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
+from alembert.arguments import is_number
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar, evaluate, floats, scalar
+from alembert.expression import Expression, Scalar, evaluate, floats, names_in, scalar
 from alembert.joints.modes import ModalCoordinates
 from alembert.model import modal_checks
 from alembert.model.inertia import Inertia
@@ -288,31 +289,43 @@ class ModalBody:
         return np.sqrt(np.maximum(squares, 0.0))
 
     def damped(
-        self, ratio: Any = 0.0, *, rayleigh: tuple[float, float] = (0.0, 0.0), loss_factor: float = 0.0
+        self, ratio: Any = 0.0, *, rayleigh: tuple[Scalar, Scalar] = (0.0, 0.0), loss_factor: Scalar = 0.0
     ) -> ModalBody:
         """The same body with other damping, of its modes while its frame is held.
 
         `ratio` is that of every mode, or one for each by ascending frequency; `rayleigh` (a, b) adds a M + b K.
         `loss_factor` is structural damping: at the frequency of a mode it takes as much as the ratio loss_factor / 2.
+        All may be expressions of parameters.
         """
-        parts = {"ratio": ratio, "rayleigh": rayleigh, "loss_factor": loss_factor}
-        for name, given in parts.items():
-            try:
-                x = np.asarray(given, dtype=float)
-            except (TypeError, ValueError):
-                x = np.array(np.nan)
-            if not (np.isfinite(x).all() and (x >= 0).all()):
+        ratios, (a, b), (eta,) = (
+            _coefficients(name, given)
+            for name, given in (("ratio", ratio), ("rayleigh", rayleigh), ("loss_factor", loss_factor))
+        )
+        n = self.count
+        if len(ratios) not in (1, n):
+            raise ModelError(f"damped: ratio has {len(ratios)} entries, expected one number or {n}")
+        weights = [plus(x, _times(0.5, eta)) for x in ratios]
+        parts = np.zeros((1, n, n))
+        if any(weight != 0.0 for weight in weights):
+            if names_in(self.stiffness) | names_in(self.pair_products):
                 raise ModelError(
-                    f"damped: {name} is {given!r}, expected a finite number that is not negative"
+                    "damped: mass or stiffness are expressions of parameters, with which the modes of the body change; give "
+                    "rayleigh=(a, b), or a beam its damping_ratio when it is made"
                 )
-        ratios = np.ravel(np.asarray(ratio, dtype=float))
-        if len(ratios) not in (1, self.count):
-            raise ModelError(f"damped: ratio has {len(ratios)} entries, expected one number or {self.count}")
-        M, K = self.modal_mass(), self.array("stiffness")
-        squares, V = scipy.linalg.eigh(K, M)
-        rates = 2 * (ratios + loss_factor / 2) * np.sqrt(np.maximum(squares, 0.0))
-        C: Any = M @ (V * rates) @ V.T @ M + rayleigh[0] * M + rayleigh[1] * K
-        return dataclasses.replace(self, damping=(C + C.T) / 2)
+            parts = damping_parts(self.modal_mass(), self.array("stiffness"))
+            parts = parts if len(weights) > 1 else parts.sum(axis=0, keepdims=True)
+        parts = np.where(np.abs(parts) > 1e-12 * np.abs(parts).max(initial=0.0), parts, 0.0)
+
+        def entry(i: int, j: int) -> Scalar:
+            i, j = min(i, j), max(i, j)
+            mass = _total(self.pair_products[i][j][axis][axis] for axis in range(3))
+            ratio_part = _total(
+                _times(weight, float(part[i, j])) for weight, part in zip(weights, parts, strict=True)
+            )
+            return plus(ratio_part, plus(_times(a, mass), _times(b, self.stiffness[i][j])))
+
+        C: Any = tuple(tuple(entry(i, j) for j in range(n)) for i in range(n))
+        return dataclasses.replace(self, damping=C)
 
     def check(self, what: str, values: Mapping[str, float]) -> None:
         """Refuse what no body can have."""
@@ -470,6 +483,26 @@ def _with_mass_beyond(
         np.einsum("p,pi,pkj->kij", m, x, phi),
     ]
     return dataclasses.replace(node, beyond=MassBeyond(*sums))
+
+
+def damping_parts(M: Array, K: Array) -> Array:
+    """For each mode of M and K, by ascending frequency, the damping that a ratio of one of it takes (modes x n x n)."""
+    squares, V = scipy.linalg.eigh(K, M)
+    momenta = M @ V
+    return np.einsum("k,ik,jk->kij", 2 * np.sqrt(np.maximum(squares, 0.0)), momenta, momenta)
+
+
+def _coefficients(name: str, given: Any) -> tuple[Scalar, ...]:
+    """Numbers that are not negative, or expressions."""
+    entries = [given] if isinstance(given, Expression) or np.ndim(given) == 0 else list(given)
+    for x in entries:
+        if not (isinstance(x, Expression) or (is_number(x) and x >= 0)):
+            raise ModelError(f"damped: {name} is {given!r}, expected a finite number that is not negative")
+    if len(entries) != 2 and name == "rayleigh":
+        raise ModelError(f"damped: rayleigh is {given!r}, expected two numbers (a, b), of a M + b K")
+    if len(entries) != 1 and name == "loss_factor":
+        raise ModelError(f"damped: loss_factor is {given!r}, expected one number")
+    return tuple(x if isinstance(x, Expression) else float(x) for x in entries)
 
 
 def nested(values: Any, shape: tuple[int, ...], what: str) -> Any:

@@ -174,15 +174,22 @@ def _by_the_motion(
     if system.switches:
         reason = "a step is given" if step is not None else "no step is given: error control"
         return "dop853" if step is None else "rk4", f"{reason}; constraints begin or cease to hold on the way"
+    mode, frequency = _fastest_mode(system)
+    told = f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step or 0.0:g} s"
+    fast = step is not None and frequency * step > STABLE
     if system.constrained:
+        if fast:
+            keeps = _takes_variational(system)
+            return (
+                "variational" if keeps else "radau",
+                f"{told}; implicit ones keep what is slow, and the loops",
+            )
         if step is not None:
             return "rk4", "a step is given; loops or couplings are kept by projection"
         return "dop853", "no step is given: error control; loops or couplings are kept by projection"
     fastest, damping = _eigenvalues(system, q, v, start)
     if step is not None:
-        mode, frequency = _fastest_mode(system)
-        if frequency * step > STABLE:
-            told = f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step:g} s"
+        if fast:
             if system.prescribes:
                 return "radau", f"{told}, and the motion of joints is prescribed"
             return "generalised_alpha", f"{told}; implicit ones damp it and keep what is slow"
@@ -206,6 +213,19 @@ def _by_the_motion(
     return (
         "dop853",
         "no step is given: error control, of high order since the motion is smooth between samples",
+    )
+
+
+def _takes_variational(system: Simulation) -> bool:
+    """Whether the variational scheme takes these constraints, and what acts."""
+    rows = system.model.constrained_compute.rows if system.model.is_constrained else None
+    return (
+        rows is not None
+        and bool(rows.holonomic.all())
+        and not system.prescribes
+        and system.loads.reading is None
+        and system.stabilisation.method == "projection"
+        and system.model.nv <= MOST_VARIATIONAL
     )
 
 

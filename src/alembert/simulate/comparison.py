@@ -9,13 +9,14 @@ and the delay that would make the two most alike (computed late is positive), up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.errors import ArgumentError
 from alembert.simulate.result import Run
 
@@ -64,7 +65,7 @@ class ComparedSignal:
         t = np.linspace(self.time[0], self.time[-1], n)
         a, b = (np.interp(t, self.time, x) for x in (self.computed, self.measured))
         most = n // 4
-        shifts = list(range(-most, most + 1))
+        shifts = sorted(range(-most, most + 1), key=abs)  # of those alike, the least
         apart = [np.mean((a[max(k, 0) : n + min(k, 0)] - b[max(-k, 0) : n - max(k, 0)]) ** 2) for k in shifts]
         return float(shifts[int(np.argmin(apart))] * (t[1] - t[0])) if most else 0.0
 
@@ -151,7 +152,8 @@ def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> C
                 raise ArgumentError(
                     f"compare: the run is a batch of shape {channel.values.shape[:-2]}; take one motion of it"
                 )
-            t, x, labels, units = channel.time, channel.values, list(channel.components), list(channel.units)
+            t, x, units = channel.time, channel.values, list(channel.units)
+            labels = _labels(computed, name, channel.components, {signal.name for signal in found})
         else:
             t = _times("computed", computed)
             if name not in computed:
@@ -174,17 +176,23 @@ def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> C
     return Comparison(tuple(found))
 
 
+def _labels(run: Run, name: str, components: Sequence[str], taken: set[str]) -> list[str]:
+    """Coordinates by their own names; other components, and names that are taken, with that of the channel."""
+    known = {*run.model.coordinate_names, *run.model.speed_names} - taken
+    return [c if c in known else name if len(components) == 1 else f"{name}.{c}" for c in components]
+
+
 def _times(what: str, given: Mapping[str, Any]) -> Array:
     if not isinstance(given, Mapping) or "time" not in given:
         raise ArgumentError(f"compare: {what} is expected as a mapping with the times under 'time'")
-    t = np.asarray(given["time"], dtype=float)
+    t = arguments.numbers("compare", f"the time of {what}", given["time"])
     if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError(f"compare: the times of {what} have shape {t.shape}, expected increasing numbers")
     return t
 
 
 def _signal(what: str, name: str, given: Any, count: int) -> Array:
-    x = np.asarray(given, dtype=float)
+    x = arguments.numbers("compare", f"{what} {name!r}", given)
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or len(x) != count or not np.isfinite(x).all():
         raise ArgumentError(

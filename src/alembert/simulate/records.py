@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.algorithms.failures import overbent
+from alembert.algorithms.failures import massless, overbent
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
@@ -203,14 +203,17 @@ def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") ->
     """The error of a step from t that has no end; `told` is what was noticed first."""
     first = f" (first: {told})" if told else ""
     return NumericalError(
-        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {_why(model, q)}{first}; a "
-        "smaller step may help"
+        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {_why(model, q, first)}"
     )
 
 
-def _why(model: Model, q: Array) -> str:
+def _why(model: Model, q: Array, first: str) -> str:
+    none = massless(model, q, {})
+    if none:
+        return f"{none}{first}"
     sentence = model.space.singularity(q) or overbent(model, q, {})
-    return sentence or "the step is too long for the motion, or its equations have no solution"
+    why = sentence or "the step is too long for the motion, or its equations have no solution"
+    return f"{why}{first}; a smaller step may help"
 
 
 COUNTED = 2**53

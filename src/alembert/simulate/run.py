@@ -131,6 +131,7 @@ def simulate(
             f"simulate: absolute_tolerance is {absolute_tolerance!r}, expected a positive number"
         )
     system = Simulation(model, inputs, batch)
+    system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     if batch and inputs.stops:
         raise UnsupportedError(
             "simulate: JointStops and a batch of motions do not go together; give SoftStop, or al.ensemble(model, "
@@ -192,7 +193,6 @@ def simulate(
             q, v = system.settled(start, q, v)
     if system.loads.reading is not None:
         system.surface.chosen(q, v, unique=True)
-    system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
     if system.constrained and system.prescribes and stabilisation != "projection":
         raise UnsupportedError(

@@ -12,8 +12,8 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.flexible import beam
-from alembert.joints import Fixed, Revolute, Universal
+from alembert.flexible import beam, campbell
+from alembert.joints import Fixed, PointOnLine, Revolute, Universal
 from alembert.linear import trim
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.model.modal import Stiffening
@@ -70,6 +70,13 @@ def clamped(body: ModalBody | SegmentChain, gravity: float = 0.0, across: float 
 def spun(body: ModalBody, rate: float, radius: float = 0.0) -> Array:
     model = on_a_hub(body, radius)
     return rates(*small_motion(model, model.velocity({"shaft": rate}), held=("shaft",)))
+
+
+def least_square(body: ModalBody, rate: float, radius: float) -> float:
+    """The least K/M at a rate: negative where the beam diverges."""
+    model = on_a_hub(body, radius)
+    M, _, K = small_motion(model, model.velocity({"shaft": rate}), held=("shaft",))
+    return float(np.linalg.eigvals(np.linalg.solve(M, K)).real.min())
 
 
 @case(
@@ -135,9 +142,12 @@ def flap_and_lag() -> Items:
         "second and third flap at 12 rad/s [rad/s]", higher, 12, [37.6031123, 79.6144785], 1e-7
     )
     soft = beam(1.0, 1.0, EI_y=1.0, bending_z=12, stiffening="inconsistent")
-    yield Check(
-        "flap, inconsistent [rad/s]", spun(soft, 12.0)[0], 3.5160152685, 1e-8, "that of the beam at rest"
-    )
+    for radius in (0.0, 1.0):
+        what = f"flap, inconsistent, radius {radius:g} [rad/s]"
+        yield Check(what, spun(soft, 12.0, radius)[0], 3.5160152685, 1e-8, "that of the beam at rest")
+        across = beam(1.0, 1.0, EI_z=1.0, bending_y=12, stiffening="inconsistent")
+        what = f"lag, inconsistent, radius {radius:g}: its square [1/s^2]"
+        yield Check(what, least_square(across, 12.0, radius), 3.5160152685**2 - 144, 1e-7, "it diverges")
 
 
 def _with_half_a_mass() -> float:
@@ -169,6 +179,9 @@ def spinning_beam_with_a_tip_mass() -> Items:
     hard = beam(1.0, 1.0, EI_y=1.0, bending_z=8, tip=Inertia.point(0.5))
     at_rest = spun(hard, 0.0)[0]
     yield Check("flap, inconsistent [rad/s]", spun(soft, 3.0, 0.1)[0], at_rest, 1e-9, "that at rest")
+    across = beam(1.0, 1.0, EI_z=1.0, bending_y=8, tip=Inertia.point(0.5), stiffening="inconsistent")
+    square = least_square(across, 3.0, 0.1)
+    yield Check("lag, inconsistent: its square [1/s^2]", square, at_rest**2 - 9, 1e-8, "it diverges")
     # 1.875... of a beam with half its mass at the tip: cos x cosh x + 1 = x / 2 (sin x cosh x - cos x sinh x)
     yield Check("at rest [rad/s]", at_rest, _with_half_a_mass() ** 2, 1e-8, "characteristic equation")
 
@@ -262,9 +275,10 @@ def dead_load_at_the_tip() -> Items:
         at = functools.partial(first, force=force)
         yield Check.converging(f"{what} [rad/s]", at, 12, expected, 1e-9)
     soft = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=4, stiffening="inconsistent"))
-    found = rates(*small_motion(soft, force=("tip", np.array([-(np.pi**2) / 8, 0, 0]))))[:2]
     unloaded = [3.5160152685, 22.0344915647]
-    yield Check("inconsistent, compression [rad/s]", found, unloaded, 1e-8, "the load does nothing to it")
+    for what, force in (("compression", -(np.pi**2) / 8), ("tension", 5.0)):
+        found = rates(*small_motion(soft, force=("tip", np.array([force, 0, 0]))))[:2]
+        yield Check(f"inconsistent, {what} [rad/s]", found, unloaded, 1e-8, "the load does nothing to it")
 
 
 @case(
@@ -333,10 +347,11 @@ def zeros_of_a_flexible_arm() -> Items:
 
     def imaginary(n: int) -> Array:
         squares = zeros(n, "hub")
-        return np.sqrt(-squares[squares < -1.0][::-1])[:2]
+        return np.sqrt(-squares[squares < -1.0][::-1])[:3]
 
     yield Check.converging("torque to tip [1/s]", real, 14, [11.186642724, 60.4516958636], 1e-9, fewer=10)
-    yield Check.converging("torque to hub [rad/s]", imaginary, 14, [3.5160152685, 22.0344915647], 1e-9)
+    cantilever = [3.5160152685, 22.0344915647, 61.6972144135]
+    yield Check.converging("torque to hub [rad/s]", imaginary, 14, cantilever, 1e-9)
 
 
 @case(
@@ -406,14 +421,17 @@ def whirling_shaft() -> Items:
     A, I = np.pi * r**2, np.pi * r**4 / 4
     properties: dict[str, Any] = {"EI_y": E * I, "EI_z": E * I, "rhoI_y": rho * I, "rhoI_z": rho * I}
 
-    def whirl(n: int) -> list[float]:
+    def spindle(n: int) -> ModelBuilder:
         builder = ModelBuilder("shaft", gravity=(0, 0, 0))
         builder.body("spindle", TINY, joint=Revolute((1, 0, 0)), joint_name="spin")
         shaft = beam(1.0, rho * A, **properties, bending_y=n, bending_z=n, ends="craig-bampton")
         bearing = Universal((0, 1, 0), (0, 0, 1))
         builder.body("shaft", shaft, joint=bearing, joint_name="bearing", parent="spindle")
         builder.frame("end", "shaft", node="tip")
-        model = builder.build()
+        return builder
+
+    def whirl(n: int) -> list[float]:
+        model = spindle(n).build()
         M, C, K = small_motion(model, model.velocity({"spin": rate}), held=("spin",))
         e = ca.SX.sym("e", model.nv)
         held = ca.jacobian(model.symbolic.frame_pose(e, "end").translation[1:], e)
@@ -428,6 +446,18 @@ def whirling_shaft() -> Items:
 
     expected = [513.8318709, 509.8879217, 2052.2827527, 2036.5534824]
     yield Check.converging("forward, backward, one and two waves [rad/s]", whirl, 6, expected, 1e-7)
+
+    def diagram(n: int) -> Array:
+        """The same by `campbell`, the far end on a line: seen from the shaft, forward whirl is slower by the rate."""
+        builder = spindle(n)
+        builder.loop("far", PointOnLine((1, 0, 0)), "world", "end")
+        seen = campbell(builder.build(), "spin", [rate], modes=4).frequencies[0]
+        both = (rate - seen, seen - rate)
+        return np.array([x[np.argmin(np.abs(x - near))] for x, near in zip(both, expected, strict=False)])
+
+    yield Check.converging(
+        "forward, backward, in two bearings [rad/s]", diagram, 3, expected[:2], 1e-7, fewer=1
+    )
 
 
 @case(
