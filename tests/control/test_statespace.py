@@ -273,6 +273,35 @@ def test_figures_are_drawn(tmp_path):
         G.plot("bodes")
 
 
+def test_curves_are_smooth_and_whole():
+    """A resonance is a circle of its residue's size, its polygon is no flatter than that of 4 degrees; what was drawn is
+    within the axes; branches of a root locus are followed where they meet."""
+    pytest.importorskip("matplotlib")
+    G = tf([1], [1, 0.002, 1])
+    (axis,) = G.plot("nyquist").axes
+    bottom, top = axis.get_ylim()
+    assert top == pytest.approx(-bottom, rel=1e-12)
+    curve = axis.lines[0].get_xdata() + 1j * np.asarray(axis.lines[0].get_ydata())
+    assert np.abs(np.diff(curve)).max() < 500 * 2 * np.sin(
+        np.radians(4.1)
+    )  # on a circle of diameter 500, twice 4 degrees
+    # a zero before a pole: the phase climbs above zero
+    (axis,) = tf([1, 0.02, 1], [1, 0.02, 1.21, 0]).plot("nichols").axes
+    phase, gain = (np.asarray(x) for x in axis.lines[0].get_data())
+    left, right = axis.get_xlim()
+    inside = np.abs(gain) < 40
+    assert left <= phase[inside].min()
+    assert phase[inside].max() <= right
+    assert phase[inside].max() > 0
+    locus = root_locus(tf([1, 1], [1, 0.5, 0.1]))
+    assert np.abs(np.diff(locus.poles, axis=0)[np.abs(locus.poles[1:]) < 1]).max() < 0.05
+    # the rise is counted from a tenth on: what may not be entered begins later than it by that
+    specs = {"rise": 2.0, "settling": 8.0}
+    (axis,) = tf([1], [1, 3, 3, 1]).plot("step", specs=specs).axes
+    shaded = [p.get_extents().x0 for c in axis.collections for p in c.get_paths()]
+    assert min(shaded) == pytest.approx(2.0 + 1.102, abs=0.1)  # 1.102 solves exp(-t) (1 + t + t^2/2) = 0.9
+
+
 def test_panels_have_one_unit_each():
     pytest.importorskip("matplotlib")
     G = StateSpace(

@@ -36,6 +36,7 @@ from alembert.control import (
     weighted_lqg,
     wiener_hopf,
 )
+from alembert.control.modal_riccati import modal_solution
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.verify.control_plants import (
     SB10_A,
@@ -87,6 +88,39 @@ def test_doubling_and_the_pencil_give_one_solution(discrete, monkeypatch):
         assert max(quick.residual, sure.residual) < 1e-12
         # residuals of 1e-12 times the slowest decay's inverse, some hundreds for the chain
         np.testing.assert_allclose(quick.X, sure.X, rtol=0, atol=1e-8 * np.abs(sure.X).max())
+
+
+@pytest.mark.parametrize("damping", [1e-6, 1e-3, 0.15])
+def test_riccati_equation_in_modes_is_that_of_the_pencil(damping, monkeypatch):
+    """A chain whose fast modes have real poles with the largest damping; regulator and filter, the transposed equation."""
+    k = 24
+    K = 100 * (2 * np.eye(k) - np.eye(k, k=1) - np.eye(k, k=-1))
+    B = np.eye(2 * k)[:, [k, 2 * k - 1]]
+    A = np.block([[np.zeros((k, k)), np.eye(k)], [-K, -damping * K]])
+    Q, R = np.diag(np.linspace(0.5, 2, 2 * k)), np.diag([0.5, 2.0])
+    for matrices in ((A, B, Q, R), (A.T, np.roll(B, k, axis=0), Q, R)):
+        assert modal_solution(*matrices[:2], Q) is not None
+        found = care(*matrices)
+        with monkeypatch.context() as patch:
+            patch.setattr(riccati, "_quick", lambda *a, **k: None)
+            sure = care(*matrices)
+        assert max(found.residual, sure.residual) < 1e-12
+        # residuals of 1e-12 times the slowest decay's inverse, some hundreds where the control has to bring the damping
+        np.testing.assert_allclose(found.X, sure.X, rtol=0, atol=1e-9 * np.abs(sure.X).max())
+
+
+def test_modes_do_not_solve_what_is_not_theirs():
+    """Unstable, with damping that couples modes, with many inputs, of another form, of few states."""
+    k = 24
+    K = 100 * (2 * np.eye(k) - np.eye(k, k=1) - np.eye(k, k=-1))
+    A = np.block([[np.zeros((k, k)), np.eye(k)], [-K, -1e-3 * K]])
+    B, Q, one = np.eye(2 * k)[:, -2:], np.eye(2 * k), np.zeros_like(A)
+    assert modal_solution(A, B, Q) is not None
+    one[k, k] = 0.1
+    for other in (A - one, A + 1e-3 * np.diag(np.arange(2 * k) < k), -A):
+        assert modal_solution(other, B, Q) is None
+    assert modal_solution(A, np.eye(2 * k)[:, -4:], Q) is None
+    assert modal_solution(np.array([[0.0, 1], [-1, -0.1]]), np.array([[0.0], [1]]), np.eye(2)) is None
 
 
 def test_riccati_equation_keeps_its_digits_in_bad_units():

@@ -79,8 +79,9 @@ def step_with_specs(G: StateSpace, t: Any, specs: Mapping[str, float], path: Pat
     if "settling" in specs:
         axis.fill_between([settling, end], (1 + band) * final, top * final, **kept)
         axis.fill_between([settling, end], 0.0, (1 - band) * final, **kept)
-    if "rise" in specs:
-        axis.fill_between([specs["rise"], settling], 0.0, 0.9 * final, **kept)
+    if "rise" in specs:  # counted from a tenth of the final value on
+        begun = float(found.t[int(np.argmax(y / final >= 0.1))])
+        axis.fill_between([min(begun + specs["rise"], settling), settling], 0.0, 0.9 * final, **kept)
     axis.plot(found.t, y, **figures.style(0))
     axis.axhline(final, color="black", linewidth=0.7, linestyle=":")
     if np.isfinite(info.settling):

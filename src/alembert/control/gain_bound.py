@@ -17,7 +17,10 @@ error of no more than
 
     s_c (2 |N| s_b + |M| |b|) + n eps sum_k |R_k| / d_k,    s_c^2 = sum_k |c_k|^2 / d_k^2,    s_b likewise,    (4)
 
-d_k the distance from the pole, as long as all poles are further than 2 |N| from the axis.
+d_k the distance from the pole, as long as all poles are further than 2 |N| from the axis. Near a peak, where this matters,
+the entries of N and M tell more than their norms:
+
+    sum_kl |c_k| / d_k (|N_kl| |b_l| / d_l + |M_kl| |b_l|) + 2 s_c s_b |N|^2 / min d_k + n eps sum_k |R_k| / d_k.    (5)
 """
 
 from __future__ import annotations
@@ -32,8 +35,11 @@ Array = np.ndarray
 _POINTS_A_POLE = (
     60  # of the intervals' ends, at most: more would take longer than eigenvalues of twice the size
 )
-_ROUNDING = 1e-6  # of the level: the largest part (4) of an answer
-_CLIMB = 9  # points at once on the way to a peak, which leaves a quarter of the interval
+_ROUNDING = (
+    1e-5  # of the level: the largest part (4), (5) of an answer; it is what rounding of A itself may change
+)
+_CLIMB = 9  # points at once on the way to a peak, which leave a quarter of the interval
+_BESIDE = np.array([-1e-2, -1e-4, 0.0, 1e-4, 1e-2])  # points at a parabola's top, in widths of the interval
 _FLAT = 1e-13  # relative: the gain at these points is the peak's
 
 
@@ -64,8 +70,9 @@ class _Search:
         c, b = C @ V, inverse @ B
         self.residues = (c.T[:, :, None] * b[:, None, :]).reshape(len(A), -1)
         self.c, self.b = np.linalg.norm(c, axis=0), np.linalg.norm(b, axis=1)
-        self.N = float(np.linalg.norm(inverse @ (A @ V - V * self.poles)))
-        self.M = float(np.linalg.norm(inverse @ V - np.eye(len(A))))
+        moved = A @ V.real + 1j * (A @ V.imag)
+        self.entries = inverse @ (moved - V * self.poles), inverse @ V - np.eye(len(A))
+        self.N, self.M = (float(np.linalg.norm(x)) for x in self.entries)
         self.best, self.at, self.upper, self.points = 0.0, 0.0, 0.0, 0
 
     def found(self) -> PeakGain | None:
@@ -103,11 +110,15 @@ class _Search:
             beside = np.maximum(np.maximum(a[:, None] - x, x - b[:, None]), 0.0)
             near = 1 / np.hypot(beside, mu.imag)
             bend = (b - a) ** 2 / 4 * (near**3 @ weights)
-            rounding = self.rounding(near * b[:, None] / np.abs(self.poles) if inverted else near)
+            distances = near * b[:, None] / np.abs(self.poles) if inverted else near
+            rounding = self.rounding(distances)
             top = np.maximum(at_a, at_b)
             bound = np.sqrt(top**2 + 2 * (top + bend) * bend)
             level = self.best * (1 + 2 * self.tolerance)
             proven = bound <= level
+            high = np.flatnonzero(proven & (bound + rounding > self.best))
+            if len(high):
+                rounding[high] = self.rounding_near(distances[high])
             self.upper = max(self.upper, float((bound + rounding)[proven].max(initial=0.0)))
             a, b, at_a, at_b = (v[~proven] for v in (a, b, at_a, at_b))
             middle = (a + b) / 2
@@ -127,17 +138,34 @@ class _Search:
         sums = len(self.poles) * np.finfo(float).eps * (near @ (self.c * self.b))
         return np.asarray(c * (2 * self.N * b + self.M * np.linalg.norm(self.b)) + sums)
 
+    def rounding_near(self, near: Array) -> Array:
+        """(5), likewise."""
+        N, M = (np.abs(x) for x in self.entries)
+        c, b = near * self.c, near * self.b
+        first = np.einsum("ij,ij->i", c @ N, b) + (c @ M) @ self.b
+        second = 2 * self.N**2 * np.linalg.norm(c, axis=1) * np.linalg.norm(b, axis=1) * near.max(axis=1)
+        return np.asarray(first + second + len(self.poles) * np.finfo(float).eps * (near @ (self.c * self.b)))
+
     def climb(self, low: float, high: float) -> None:
-        """To the peak between two frequencies; where there are several, to one of them."""
+        """To the peak between two frequencies; where there are several, to one of them. Points lie close to where a
+        parabola through the best three has its top."""
+        w = np.linspace(low, high, _CLIMB)
         for _ in range(60):
-            w = np.linspace(low, high, _CLIMB)
             gains = self.gains(w)
             k = int(np.argmax(gains))
             if gains[k] > self.best:
                 self.best, self.at = float(gains[k]), float(w[k])
-            low, high = w[max(k - 1, 0)], w[min(k + 1, _CLIMB - 1)]
             if gains.min() >= (1 - _FLAT) * gains[k]:
                 break
+            inner = int(np.clip(k, 1, len(w) - 2))
+            (a, b, c), (ga, gb, gc) = (x[inner - 1 : inner + 2] for x in (w, gains))
+            low, high = w[max(k - 1, 0)], w[min(k + 1, len(w) - 1)]
+            left, right = (b - a) * (gb - gc), (b - c) * (gb - ga)
+            top = b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+            near = np.clip(top, low, high) + (high - low) * _BESIDE
+            w = np.unique(
+                np.concatenate([np.linspace(low, high, _CLIMB), near[(near > low) & (near < high)]])
+            )
 
     def gains(self, w: Array) -> Array:
         response = (1 / (1j * w[:, None] - self.poles)) @ self.residues

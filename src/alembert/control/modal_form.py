@@ -37,8 +37,20 @@ def modal_form(A: Array) -> ModalForm | None:
     if not len(A):
         return None
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = None if np.iscomplexobj(A) else _of_uncoupled_modes(A)
+        found = uncoupled_modes(A)
         return _of_all_states(A) if found is None else found
+
+
+def uncoupled_modes(A: Array) -> ModalForm | None:
+    """Of (2), or of its transpose; None where A is something else, or damping couples the modes."""
+    if np.iscomplexobj(A):
+        return None
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = _of_uncoupled_modes(A)
+        if found is not None:
+            return found
+        turned = _of_uncoupled_modes(A.T)
+    return None if turned is None else ModalForm(turned.poles, turned.inverse.T, turned.V.T)
 
 
 def second_order_form(A: Array) -> tuple[Array, Array, Array] | None:

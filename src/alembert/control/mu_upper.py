@@ -9,10 +9,11 @@ method of centres (Boyd, El Ghaoui 1993): at a level b the point that maximises
 
     log det F + log det D,      F = b^2 D - M^H D M - j (G M - M^H G)                                                 (2)
 
-is found by Newton's method, the level is lowered to where (1) just fails there, and so on. With F = L L^H and unknowns y,
-slope and curvature of (2) are traces of X_k = L^-1 (dF/dy_k) L^-H and of their products, and along a step s the sum of
-log(1 + t lambda), lambda the eigenvalues of sum_k s_k X_k: the best length t is found exactly, for the price of some
-logarithms.
+is found by Newton's method, which also tells how the centre moves with the level: along that tangent the level goes down
+nearly as far as F stays positive, and so on. The path of centres becomes straight towards its end, so that each centre is
+nearer to it by one digit. With F = L L^H and unknowns y, slope and curvature of (2) are traces of X_k = L^-1 (dF/dy_k) L^-H
+and of their products, and along a step s the sum of log(1 + t lambda), lambda the eigenvalues of sum_k s_k X_k: the best
+length t is found exactly, for the price of some logarithms.
 
 Matrices of several frequencies are solved side by side. Each goes on until it has converged, or until its bound is below a
 level that was asked for.
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _AT_ONCE = 2_000_000  # complex numbers of the slopes of F
-_CENTRED = 1e-2  # decrement of Newton's method at which a point counts as the centre
+_CENTRED = 0.1  # decrement of Newton's method at which a point counts as the centre
 _MODEST = 0.01  # times half the square of G is taken off (2), which else may grow without end
-_LOWERED = 0.03  # of the way between a level and what was reached there
+_AHEAD = 0.9  # of the way along the tangent on which F stays positive
+_LOWERED = 0.03  # of the way between a level and what was reached there, where the tangent leads astray
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,26 +203,47 @@ class _Centres:
             best = np.minimum(best, given)
         kept = y.copy()
         level = best * 1.3 + 1e-12
-        still = np.zeros(f, int)
         going = best > 1e-14
         for _ in range(80):
             there = np.flatnonzero(going & (best < below))
             if len(there):
-                y[there] = kept[there] = self._centre(there, kept[there], below[there])
+                y[there] = kept[there] = self._centre(there, kept[there], below[there])[0]
                 best[there] = np.minimum(self._reached(there, y[there]), below[there])
                 going[there] = False
             at = np.flatnonzero(going)
             if not len(at):
                 break
-            y[at] = self._centre(at, y[at], level[at])
-            reached = self._reached(at, y[at])
-            still[at] = np.where(best[at] - reached <= tolerance * best[at], still[at] + 1, 0)
+            centre, slope = self._centre(at, y[at], level[at])
+            way = self._way(at, centre, slope, level[at])
+            trial = centre - (_AHEAD * way)[:, None] * slope
+            reached, before = self._reached(at, trial), self._reached(at, centre)
+            astray = ~(reached < before)
+            y[at], reached = np.where(astray[:, None], centre, trial), np.where(astray, before, reached)
             better = reached <= best[at]
             kept[at[better]], best[at[better]] = y[at[better]], reached[better]
             # where D has become singular to rounding no lower level can be told
-            going[at] = np.isfinite(reached) & (still[at] < 2) & (best[at] > 1e-14)
-            level[at] = reached + _LOWERED * np.maximum(level[at] - reached, 1e-3 * tolerance * best[at])
+            going[at] = np.isfinite(reached) & (way > tolerance * best[at]) & (best[at] > 1e-14)
+            ahead, gap = (
+                level[at] - _AHEAD * way,
+                np.maximum(level[at] - reached, 1e-3 * tolerance * best[at]),
+            )
+            level[at] = np.where(reached < ahead, ahead, reached + _LOWERED * gap)
         return best, kept
+
+    def _way(self, which: Array, y: Array, slope: Array, level: Array) -> Array:
+        """How far the level can fall, the centre moving straight on, until F or D are singular."""
+        A, D = self._at(which, y)
+        moved, turned = self._at(which, slope)
+        moved, turned = moved - self.A0[which], turned - np.eye(self.m)
+        high = level[:, None, None, None]
+        F, fall = high * D[:, None] - A, D[:, None] + high * turned[:, None] - moved
+        T, good = _inverse_root(F.reshape(-1, self.m, self.m))
+        T = T.reshape(F.shape)
+        U, regular = _inverse_root(D)
+        rate = np.linalg.eigvalsh(T @ fall @ T.conj().swapaxes(2, 3)).max(axis=(1, 2))
+        rate = np.maximum(rate, np.linalg.eigvalsh(U @ turned @ U.conj().swapaxes(1, 2)).max(axis=1))
+        there = good.reshape(len(which), -1).all(axis=1) & regular & (rate > 0)
+        return np.where(there, 1 / np.where(there, rate, 1.0), 0.0)
 
     def _at(self, which: Array, y: Array) -> tuple[Array, Array]:
         A = self.A if len(which) == len(self.A) else self.A[which]
@@ -238,9 +261,10 @@ class _Centres:
         found[good] = values.max(axis=(1, 2)) + rounding[good]
         return found
 
-    def _centre(self, which: Array, y: Array, level: Array) -> Array:
-        """Newton's method for (2), from a point where it is finite."""
+    def _centre(self, which: Array, y: Array, level: Array) -> tuple[Array, Array]:
+        """Newton's method for (2), from a point where it is finite; and how the centre moves with the level."""
         y, m = y.copy(), self.m
+        moving = np.zeros_like(y)
         left = np.arange(len(which))
         slopes = -self.A[which]
         slopes[:, :, : self.kD] += level[:, None, None, None, None] * self.D
@@ -254,7 +278,7 @@ class _Centres:
             good = good.reshape(-1, q).all(axis=1) & regular
             T = T.reshape(-1, q, m, m)
             if not np.all(good):
-                left, T, U = left[good], T[good], U[good]
+                left, T, U, D = left[good], T[good], U[good], D[good]
             if not len(left):
                 break
             S = slopes if len(left) == len(slopes) else slopes[left]
@@ -268,7 +292,13 @@ class _Centres:
             g[:, self.kD :] += _MODEST * y[left, self.kD :]
             H[:, diagonal[self.kD :], diagonal[self.kD :]] += _MODEST
             H[:, diagonal, diagonal] += 1e-13 * np.trace(H, axis1=1, axis2=2)[:, None] / k
-            step = -np.linalg.solve(H, g[:, :, None])[:, :, 0]
+            adjoint = T.conj().swapaxes(2, 3)
+            raised = (T @ D[:, None] @ adjoint).reshape(*X.shape[:2], -1, 1)
+            by_level = (X.conj() @ raised).real.sum(axis=1)[:, :, 0]
+            inverse = (adjoint @ T).sum(axis=1).reshape(len(left), -1)
+            by_level[:, : self.kD] -= (inverse.conj() @ self.D.reshape(self.kD, m * m).T).real
+            both = -np.linalg.solve(H, np.stack([g, by_level], axis=2))
+            step, moving[left] = both[:, :, 0], both[:, :, 1]
             decrement = np.sqrt(np.maximum(-np.sum(g * step, axis=1), 0.0))
             bends = [
                 np.linalg.eigvalsh(_combined(s[:, None], Y)).reshape(len(left), -1)
@@ -281,7 +311,7 @@ class _Centres:
             left = left[decrement >= _CENTRED]
             if not len(left):
                 break
-        return y
+        return y, moving
 
 
 def _combined(y: Array, flat: Array) -> Array:

@@ -50,7 +50,11 @@ def plot(
         return step(G, t, path)
     if kind == "poles":
         return poles(G, path)
-    w = frequencies(G.poles(), G.dt) if frequency is None else frequency
+    w = (
+        frequencies(np.concatenate([G.poles(), *_zeros_of_entries(G)]), G.dt)
+        if frequency is None
+        else frequency
+    )
     if kind == "margins":
         return design_plots.loop_margins(G, np.asarray(w), path)
     return {"bode": bode, "sigma": sigma, "nyquist": nyquist, "nichols": nichols}[kind](
@@ -58,18 +62,33 @@ def plot(
     )
 
 
+_NICHOLS = 40.0  # dB that are shown, up and down
+_ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
 KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 
 
-def frequencies(poles: Array, dt: float = 0.0) -> Array:
-    """Two decades around the poles, and points near lightly damped ones, where the response is sharp; none on a pole."""
-    p = np.log(np.where(poles == 0, 1e-300, poles)) / dt if dt else poles
-    sizes = np.abs(p).ravel()
-    sizes = sizes[sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)]
+def frequencies(corners: Array, dt: float = 0.0) -> Array:
+    """Two decades around poles (and zeros), and points near lightly damped ones, where the response is sharp: at equal
+    steps of its phase, which are equal steps on the circle of a resonance, too; none on a pole."""
+    p = (np.log(np.where(corners == 0, 1e-300, corners)) / dt if dt else corners).ravel()
+    p = p[np.abs(p) > 1e-6 * max(np.abs(p).max(initial=0.0), 1e-12)]
+    sizes = np.abs(p)
     low, high = (sizes.min() / 100, sizes.max() * 100) if len(sizes) else (0.01, 100.0)
     near = (1 + np.array([-1, 1])[:, None] * np.logspace(-4, -1, 25)).ravel()
-    w = np.unique(np.concatenate([np.geomspace(low, high, 600), *(size * near for size in sizes)]))
+    turn = np.tan(np.radians(np.arange(-86, 87, 4)))
+    sharp = p[(p.imag > 0) & (np.abs(p.real) > 0)]
+    points = [size * near for size in sizes] + [x.imag + np.abs(x.real) * turn for x in sharp]
+    w = np.unique(np.concatenate([np.geomspace(low, high, 600), *points]))
+    w = w[(w >= low) & (w <= high)]
     return w[w < np.pi / dt] if dt else w
+
+
+def _zeros_of_entries(G: StateSpace) -> list[Array]:
+    """Where entries of the response have their dips; those far away are not corners of a plot."""
+    far = 10 * np.abs(G.poles()).max(initial=0.0)
+    entries = list(np.ndindex(*G.shape)) if G.shape[0] * G.shape[1] * G.order <= _ENTRIES else []
+    found = [G[j, i].zeros() for j, i in entries]
+    return [z[np.abs(z) < far] for z in found]
 
 
 def bode(
@@ -136,6 +155,7 @@ def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
     axis.set_xlabel("frequency [rad/s]")
     axis.set_ylabel("singular values [dB]")
     axis.grid(alpha=0.3, which="both")
+    axis.margins(x=0)
     axis.legend(fontsize="small", frameon=False)
     return figures.save(figure, path)
 
@@ -161,7 +181,7 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
     axis.plot(-1 + 0.5 * np.cos(turn), 0.5 * np.sin(turn), **around)
     axis.plot([-1], [0], "+", color="black", ms=9)
     near = np.clip(response.response.real, -5, 5) + 1j * np.clip(response.response.imag, -5, 5)
-    plane(axis, np.append(near.ravel(), [-1.6, 0.1]))
+    plane(axis, np.concatenate([near.ravel(), near.conj().ravel(), [-1.6 + 0.6j, -1.6 - 0.6j, 0.1]]))
     axis.set_aspect("equal", adjustable="box")
     axis.set_xlabel("real part")
     axis.set_ylabel("imaginary part")
@@ -174,12 +194,15 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
     figure = figures.new_figure("plot", 6.8, 5.4)
     axis = figure.subplots()
     magnitude, phase = response.magnitude_db, response.phase_deg
+    left, right = -360.0, 0.0
     for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
         label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
-        turns = 360 * np.round((np.median(phase[:, j, i]) + 180) / 360)
-        axis.plot(
-            phase[:, j, i] - turns, magnitude[:, j, i], label=label, **_sparse(figures.style(k), len(phase))
-        )
+        turned = phase[:, j, i] - 360 * np.round((np.median(phase[:, j, i]) + 180) / 360)
+        axis.plot(turned, magnitude[:, j, i], label=label, **_sparse(figures.style(k), len(phase)))
+        seen = turned[np.abs(magnitude[:, j, i]) < _NICHOLS]
+        left, right = min(left, seen.min(initial=0.0)), max(right, seen.max(initial=-360.0))
+    left, right = 90 * np.floor(max(left, -1080) / 90), 90 * np.ceil(min(right, 720) / 90)
+    sheets = 360 * np.arange(np.floor(left / 360), np.ceil(right / 360)) + 360
     turn = np.geomspace(1e-3, np.pi, 200)
     turn = np.concatenate([turn, 2 * np.pi - turn[-2::-1]])
     for level in (6.0, 3.0, 1.0, 0.5, -1.0, -3.0, -6.0, -12.0, -20.0):
@@ -188,12 +211,14 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
         angle = np.degrees(np.angle(loop))
         angle = np.where(angle > 0, angle - 360, angle)
         gain = np.where(np.abs(np.diff(angle, prepend=angle[:1])) > 180, np.nan, 20 * np.log10(np.abs(loop)))
-        axis.plot(angle, gain, color="black", alpha=0.25, linewidth=0.7)
+        for sheet in sheets:
+            axis.plot(angle + sheet, gain, color="black", alpha=0.25, linewidth=0.7)
         where, side = ((-180.0, gain[0]), "center") if level > 0 else ((-2.0, gain[0]), "right")
         axis.text(*where, f"{level:g} dB", fontsize=7, alpha=0.7, ha=side, va="bottom", clip_on=True)
-    axis.plot([-180], [0], "+", color="black", ms=9)
-    axis.set_ylim(-40, 40)
-    axis.set_xlim(-360, 0)
+    axis.plot(sheets - 180, 0 * sheets, "+", color="black", ms=9, linestyle="none")
+    axis.set_ylim(-_NICHOLS, _NICHOLS)
+    axis.set_xlim(left, right)
+    axis.set_xticks(np.arange(left, right + 1, 45 if right - left <= 540 else 90))
     axis.set_xlabel("phase of the open loop [deg]")
     axis.set_ylabel("gain of the open loop [dB]")
     axis.grid(alpha=0.3)
@@ -224,7 +249,8 @@ def poles(G: StateSpace, path: PathLike) -> Figure:
     unit_circle = np.array([-1, 1, 1j, -1j]) if G.is_discrete else np.zeros(0)
     plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)], unit_circle]))
     axis.plot(p.real, p.imag, "x", color=figures.COLORS[0], ms=7, mew=1.6, label="poles")
-    axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
+    if len(z):
+        axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
     design_plots.damping_grid(axis, p, discrete=G.is_discrete)
     axis.legend(fontsize="small", frameon=False)
     return figures.save(figure, path)
@@ -246,9 +272,10 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
     if len(locus.zeros):
         axis.plot(locus.zeros.real, locus.zeros.imag, marker="o", ms=9, label="zeros", **marks)
     # some branches run away: what happens near the open-loop poles is what matters
-    near = 1.3 if locus.dt else 4 * max(float(np.abs(first).max()), 1e-3)
+    near = 1.3 if locus.dt else 2.5 * max(float(np.abs(first).max()), 1e-3)
     if locus.dt or np.abs(locus.poles).max() > 2 * near:
-        axis.set_xlim(-near, near)
+        inside = locus.poles.real[np.maximum(np.abs(locus.poles.real), np.abs(locus.poles.imag)) < near]
+        axis.set_xlim(-near, near if locus.dt else max(float(inside.max(initial=0.0)), 0.0) + 0.15 * near)
         axis.set_ylim(-near, near)
     design_plots.damping_grid(axis, locus.poles, discrete=bool(locus.dt))
     axis.legend(fontsize="small", frameon=False)

@@ -11,10 +11,10 @@ X is the solution for which A - B K is stable. It spans the stable deflating sub
 
 in which R is not inverted (Van Dooren 1981, "A generalized eigenvalue approach for solving Riccati equations").
 States and inputs are scaled first so that (3) is balanced, the m columns of u are taken out by an orthogonal
-transformation, and QZ orders the stable part first. Where R is positive definite a method of products alone is tried
-before, which takes a fraction of the time: with G = B R^-1 B^T, and A and Q free of S, doubling (Chu, Fan, Lin 2005,
-"A structure-preserving doubling algorithm for continuous-time algebraic Riccati equations", Linear Algebra and its
-Applications 396)
+transformation, and QZ orders the stable part first. Where R is positive definite, ways that take a fraction of the time
+are tried before: the modes of a stable mechanical system with few inputs (`modal_riccati`), then products of matrices
+alone. With G = B R^-1 B^T, and A and Q free of S, doubling (Chu, Fan, Lin 2005, "A structure-preserving doubling
+algorithm for continuous-time algebraic Riccati equations", Linear Algebra and its Applications 396)
 
     A <- A (1 + G H)^-1 A,    G <- G + A (1 + G H)^-1 G A^T,    H <- H + A^T H (1 + G H)^-1 A,      H -> X            (4)
 
@@ -41,6 +41,7 @@ import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import lyapunov
+from alembert.control.modal_riccati import modal_solution
 from alembert.errors import ArgumentError, NumericalError, warn
 
 Array = np.ndarray
@@ -141,7 +142,7 @@ def _in_given_units(function: str, found: RiccatiSolution, units: PencilUnits) -
 
 
 def _quick(scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution | None:
-    """By doubling, (4); None where R is not positive definite, or where the answer is not good enough to be kept."""
+    """In modes, or by doubling, (4); None where R is not positive definite, or where the answer is not good enough."""
     A, B, Q, S, R = scaled
     n, m = B.shape
     if not n or not m or np.linalg.eigvalsh(R)[0] <= _REGULAR * np.abs(R).max():
@@ -152,9 +153,12 @@ def _quick(scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution | No
     left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            start = (free, _root_inverse(B, R), cost) if discrete else _cayley(free, B, cost, R)
-            X = _doubled(*start)
+            X = None if discrete else modal_solution(free, _root_inverse(B, R), cost)
             residual = np.inf if X is None else left(X)[1]
+            if not residual <= _GOOD:
+                start = (free, _root_inverse(B, R), cost) if discrete else _cayley(free, B, cost, R)
+                X = _doubled(*start)
+                residual = np.inf if X is None else left(X)[1]
         if X is None or not residual <= _GOOD_START:
             return None
         if residual > _GOOD:

@@ -110,7 +110,7 @@ def mu_response(
     upper = np.array([x.level for x in Scalings(blocks).least_of(response.response, tolerance=1e-6)])
     lower = np.zeros(len(upper))
     if not nonlinear:
-        lower = lower_bounds(response.response, blocks, starts=starts)[0]
+        lower = lower_bounds(response.response, blocks, starts=starts, above=upper)[0]
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 

@@ -96,6 +96,27 @@ def control_copies_cart_pole() -> Items:
     yield from _compared(found, model)
 
 
+@case(
+    source="Least copies of named parameters, by the rank of Loewner matrices: chain of six masses",
+    kind="identity",
+    tags=("control",),
+)
+def control_copies_chain() -> Items:
+    """Six masses and six springs from a wall on: twelve numbers, each once."""
+    builder = ModelBuilder("chain", gravity=(0, 0, 0))
+    masses = [builder.parameter(f"m{k}", 1.0) for k in range(6)]
+    springs = [builder.parameter(f"k{k}", 1.0) for k in range(6)]
+    parent = "world"
+    for k in range(6):
+        _slide(builder, f"mass{k}", masses[k], parent, springs[k])
+        parent = f"mass{k}"
+    model = builder.build()
+    ranges = {f"{x}{k}": (0.5, 2.0) for x in "mk" for k in range(6)}
+    found = linearize(model, np.zeros(6), inputs=["mass5"], outputs=["q"], uncertain=ranges)
+    yield Check("copies of each", [found.copies[name] for name in ranges], [1] * 12, 0, WHOLE)
+    yield from _compared(found, model)
+
+
 @case(source=BELCASTRO + "7.3", kind="published", tags=("control",))
 def control_belcastro_oscillator() -> Items:
     """An oscillator, 1/(s^2 + 2 sigma s + omega^2): sigma once, omega twice."""
@@ -124,6 +145,32 @@ def control_belcastro_pole_pair() -> Items:
     C = [p["b3"] + p["b1"] * A[1, 0], p["b2"] + p["b1"] * A[1, 1], p["b1"]]
     yield Check("A and C", found.at(**p)[1:, :2], [A[1], C[:2]], 1e-12, "rounding")
     yield Check("parameters", len(names), 5, 0, WHOLE)
+
+
+@case(source=BELCASTRO + "7.1", kind="published", tags=("control",))
+def control_belcastro_factors() -> Items:
+    """(e1 s + e2)(e3 s + e4)(b1 s^2 + b2 s + b3) / ((s + l1)(s + l2)(s^2 + a1 s + a2)): eleven parameters, each once."""
+    names = ("l1", "l2", "a1", "a2", "e1", "e2", "e3", "e4", "b1", "b2", "b3")
+    l1, l2, a1, a2, e1, e2, e3, e4, b1, b2, b3 = (
+        parameter(name, 1.0 + 0.1 * k, 1.4 + 0.1 * k) for k, name in enumerate(names)
+    )
+    x1, x2, x3, x4, u = np.eye(5)[:, None, :]
+    r1 = u - l1 * x1
+    first = e1 * r1 + e2 * x1  # what the first factor gives
+    r2 = first - l2 * x2
+    second = e3 * r2 + e4 * x2
+    r4 = second - a1 * x4 - a2 * x3
+    found = control.uncertain([[r1], [r2], [x4], [r4], [b1 * r4 + b2 * x4 + b3 * x3]])
+    yield Check("copies of each", [found.copies[name] for name in names], [1] * 11, 0, WHOLE)
+    p = {name: 1.05 + 0.13 * k for k, name in enumerate(names)}
+    made = found.at(**p)
+    s = np.array([0.3j, 1.0 + 2.0j, -0.4 + 0.7j])
+    response = [
+        made[4, :4] @ np.linalg.solve(x * np.eye(4) - made[:4, :4], made[:4, 4]) + made[4, 4] for x in s
+    ]
+    above = (p["e1"] * s + p["e2"]) * (p["e3"] * s + p["e4"]) * (p["b1"] * s**2 + p["b2"] * s + p["b3"])
+    below = (s + p["l1"]) * (s + p["l2"]) * (s**2 + p["a1"] * s + p["a2"])
+    yield Check("response / formula", np.abs(response / (above / below)), np.ones(3), 1e-12, "rounding")
 
 
 def _masses() -> Model:
