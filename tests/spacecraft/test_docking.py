@@ -173,7 +173,9 @@ def test_an_arm_berths_a_module():
     np.testing.assert_allclose(*ends, rtol=0, atol=5 * (0.05 / 1.2) ** 4)
 
 
-@pytest.mark.parametrize("options", [{"step": 0.01, "integrator": "rk4"}, {"integrator": "dop853", "interval": 0.01}])
+@pytest.mark.parametrize(
+    "options", [{"step": 0.01, "integrator": "rk4"}, {"integrator": "dop853", "interval": 0.01}]
+)
 def test_a_soft_port_swings_as_a_spring_between_two_masses(options):
     """The ring takes part of the speed, m V = (m + ring) V'; then x = -V'/w sin w t, w^2 = k/(reduced mass)."""
     target, chaser, ring, k, speed = 500.0, 200.0, 2.0, 400.0, 0.05
@@ -250,7 +252,14 @@ def test_a_soft_port_off_the_centre_keeps_momentum_and_comes_to_rest():
         ),
         (
             lambda: sc.soft_port(
-                al.ModelBuilder("m"), "p", "world", (0, 0, 0), mass=1, radius=1, stiffness=(5, 5), damping=(-1, 1)
+                al.ModelBuilder("m"),
+                "p",
+                "world",
+                (0, 0, 0),
+                mass=1,
+                radius=1,
+                stiffness=(5, 5),
+                damping=(-1, 1),
             ),
             "soft_port 'p': damping is -1, expected zero or more",
         ),

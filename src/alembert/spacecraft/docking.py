@@ -53,14 +53,16 @@ def soft_port(
 ) -> str:
     """A port on a ring that springs and dampers hold in all six directions; gives the name of its frame.
 
-    The ring is thin, of `mass` [kg] and `radius` [m], about the port's x axis. `stiffness` and `damping` are two numbers each,
-    for turning [N m/rad, N m s/rad] and for moving [N/m, N s/m].
+    The ring is thin, of `mass` [kg] and `radius` [m], about the port's x axis. `stiffness` and `damping` are two numbers
+    each, for turning [N m/rad, N m s/rad] and for moving [N/m, N s/m].
     """
     who = f"soft_port {name!r}"
     pairs = {"stiffness": stiffness, "damping": damping}
     for what, given in pairs.items():
         if np.shape(given) != (2,):
-            raise ArgumentError(f"{who}: {what} is {given!r}, expected two numbers, for turning and for moving")
+            raise ArgumentError(
+                f"{who}: {what} is {given!r}, expected two numbers, for turning and for moving"
+            )
     positive(who, mass=mass, radius=radius, stiffness=min(stiffness))
     not_negative(who, damping=min(damping))
     turning = mass * radius**2
