@@ -2,9 +2,9 @@
 
     python 09_hardware_in_the_loop.py
 
-The bench simulates the arm a thousand times a second and sends its state by UDP. The board knows nothing of Alembert: it takes
-apart the packets that `alembert.deploy.loop` describes, with Python's standard library, computes a PID law and sends torques
-back. A board of yours does the same in C, with the law that `al.deploy.c_controller` writes.
+The bench simulates the arm a thousand times a second and sends its state by UDP. The board knows nothing of Alembert: it
+takes apart the packets that `alembert.deploy.loop` describes, with Python's standard library, computes a PID law and sends
+torques back. A board of yours does the same in C, with the law that `al.deploy.c_controller` writes.
 """
 
 import subprocess

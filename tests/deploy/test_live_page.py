@@ -133,7 +133,7 @@ def test_masses_and_gains_have_sliders(tmp_path):
     model = library.two_link()
     t, q, v, g = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("g", 2)
     law = ca.Function("law", [t, q, v, g], [-g[0] * q - g[1] * v])
-    first, second = (body.name for body in model.bodies)
+    second = model.bodies[1].name
     path = al.deploy.live_page(
         model,
         tmp_path / "arm.html",
@@ -149,7 +149,9 @@ def test_masses_and_gains_have_sliders(tmp_path):
     ]  # fmt: skip
     assert [s["value"] for s in sliders[2:]] == [40.0, 8.0, before.mass]
     assert (sliders[0]["value"], sliders[0]["high"], sliders[3]["high"]) == (1.0, 3.0, 16.0)
-    found = in_node(path, tmp_path, **{f"mass of {second}": 3 * before.mass, "stiffness": 15.0, "damping": 0.1})
+    found = in_node(
+        path, tmp_path, **{f"mass of {second}": 3 * before.mass, "stiffness": 15.0, "damping": 0.1}
+    )
     heavy = model.replace_body(
         second, inertia=al.Inertia(3 * before.mass, before.com, tuple(3 * x for x in before.tensor))
     )
@@ -229,7 +231,9 @@ def test_what_is_refused(tmp_path):
     name = model.bodies[1].name
     light = al.ModelBuilder("light")
     light.parameter("m", 2.0)
-    light.body("formula", al.Inertia.point(al.Expression("m"), (1, 0, 0)), joint=al.Revolute(), joint_name="a")
+    light.body(
+        "formula", al.Inertia.point(al.Expression("m"), (1, 0, 0)), joint=al.Revolute(), joint_name="a"
+    )
     light.body("frame", al.Inertia(), joint=al.Fixed(), joint_name="b", parent="formula")
     light.body(
         "boom", al.flexible.beam(1.0, 2.0, EI_y=50.0, bending_z=1), joint=al.Fixed(), joint_name="c", parent="formula"
@@ -238,10 +242,18 @@ def test_what_is_refused(tmp_path):
     for given, options, message in (
         (model, {"masses": ["nobody"]}, "nobody"),
         (model, {"masses": name}, "expected a list of names"),
-        (light, {"masses": ["formula"]}, "'formula', whose inertia is a formula of parameters, which have sliders"),
+        (
+            light,
+            {"masses": ["formula"]},
+            "'formula', whose inertia is a formula of parameters, which have sliders",
+        ),
         (light, {"masses": ["frame"]}, "'frame', which has a mass of 0 kg"),
         (light, {"masses": ["boom"]}, "'boom', which is flexible, expected rigid bodies"),
-        (model, {"inputs": {"gain": 1.0}}, r"inputs are \['gain'\], and there is no controller that takes them"),
+        (
+            model,
+            {"inputs": {"gain": 1.0}},
+            r"inputs are \['gain'\], and there is no controller that takes them",
+        ),
         (model, {"inputs": ["gain"]}, "expected names with their values at the start"),
         (model, {"inputs": {"gain": [1.0]}}, r"inputs\['gain'\] is \[1.0\], expected a number"),
     ):

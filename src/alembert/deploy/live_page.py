@@ -50,15 +50,17 @@ def live_page(
     `controller`, `drives`, `sensors` and `forces` are as in `al.deploy.fmu`. Sliders are there for gravity (1 is the model's
     own), for damping of all joints, for every parameter of the model, for the mass of each body in `masses` (its moments of
     inertia go with it), and for what a controller takes: set points that are numbers, and what a `casadi.Function` has as
-    its fourth argument, such as gains. `inputs` names these, with their values at the start. The file opens from disk and asks
-    nothing of a network.
+    its fourth argument, such as gains. `inputs` names these, with their values at the start. The file opens from disk and
+    asks nothing of a network.
     """
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step <= 0.1:
         raise ArgumentError(f"live_page: step is {step!r}, expected a time in seconds, at most 0.1")
     model, labels = _with_masses(model, masses)
     begin = _at_start(inputs)
     if begin and controller is None:
-        raise ArgumentError(f"live_page: inputs are {list(begin)}, and there is no controller that takes them")
+        raise ArgumentError(
+            f"live_page: inputs are {list(begin)}, and there is no controller that takes them"
+        )
     program = c_program(
         "live_page",
         model,
@@ -73,7 +75,10 @@ def live_page(
     )
     program = replace(
         program,
-        inputs=(*COMMANDS, *(replace(x, start=begin.get(x.name, x.start)) for x in program.inputs[len(COMMANDS) :])),
+        inputs=(
+            *COMMANDS,
+            *(replace(x, start=begin.get(x.name, x.start)) for x in program.inputs[len(COMMANDS) :]),
+        ),
         parameters=tuple(labels.get(x.name, x) for x in program.parameters),
     )
     every = round(program.tick / step)
