@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from alembert import verify as verify
     from alembert.constraints.connected import Connected as Connected
     from alembert.constraints.connected import Link as Link
+    from alembert.deploy import realtime as realtime
     from alembert.engine import prepare as prepare
     from alembert.identify import identify as identify
     from alembert.linear import linearize as linearize
@@ -87,6 +88,7 @@ _ON_FIRST_USE = {
     "optimal": "alembert.optimal",
     "prepare": "alembert.engine",
     "reach": "alembert.reach",
+    "realtime": "alembert.deploy",
     "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",
     "spacecraft": "alembert.spacecraft",

@@ -125,6 +125,43 @@ def test_loops_states_and_samples_in_the_page(crank, tmp_path):
     np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-10)  # the same operations
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_masses_and_gains_have_sliders(tmp_path):
+    """A body of another mass, with its moments in proportion, and another gain: 200 steps as `al.simulate` makes them."""
+    import casadi as ca
+
+    model = library.two_link()
+    t, q, v, g = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("g", 2)
+    law = ca.Function("law", [t, q, v, g], [-g[0] * q - g[1] * v])
+    second = model.bodies[1].name
+    path = al.deploy.live_page(
+        model,
+        tmp_path / "arm.html",
+        masses=[second],
+        controller=law,
+        inputs={"stiffness": 40.0, "gravity": 8.0},  # a name that the page has too
+        **STATE,
+    )
+    before = model.body(second).inertia
+    sliders = data(path)["sliders"]
+    assert [(s["name"], s["unit"]) for s in sliders] == [
+        ("gravity", "×"), ("damping", ""), ("stiffness", ""), ("gravity", ""), (f"mass of {second}", "kg"),
+    ]  # fmt: skip
+    assert [s["value"] for s in sliders[2:]] == [40.0, 8.0, before.mass]
+    assert (sliders[0]["value"], sliders[0]["high"], sliders[3]["high"]) == (1.0, 3.0, 16.0)
+    found = in_node(
+        path, tmp_path, **{f"mass of {second}": 3 * before.mass, "stiffness": 15.0, "damping": 0.1}
+    )
+    heavy = model.replace_body(
+        second, inertia=al.Inertia(3 * before.mass, before.com, tuple(3 * x for x in before.tensor))
+    )
+    run = al.simulate(
+        heavy, **STATE, duration=0.2, step=1e-3, integrator="rk4",
+        controller=ca.Function("law", [t, q, v], [law(t, q, v, ca.DM([15.0, 8.0])) - 0.1 * v]),
+    )  # fmt: skip
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-11)  # the same operations, but for their order
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     return al.deploy.live_page(
@@ -190,3 +227,35 @@ def test_what_is_refused(tmp_path):
     law = Sampled(SymbolicLaw(lambda t, m: {"efforts": 0 * t}), period=0.01)
     with pytest.raises(ArgumentError, match=r"step is 0\.003 s, expected a part of 0\.01 s"):
         al.deploy.live_page(library.pendulum(), tmp_path / "x.html", step=0.003, controller=law)
+    model = library.two_link()
+    name = model.bodies[1].name
+    light = al.ModelBuilder("light")
+    light.parameter("m", 2.0)
+    light.body(
+        "formula", al.Inertia.point(al.Expression("m"), (1, 0, 0)), joint=al.Revolute(), joint_name="a"
+    )
+    light.body("frame", al.Inertia(), joint=al.Fixed(), joint_name="b", parent="formula")
+    light.body(
+        "boom", al.flexible.beam(1.0, 2.0, EI_y=50.0, bending_z=1), joint=al.Fixed(), joint_name="c", parent="formula"
+    )  # fmt: skip
+    light = light.build()
+    for given, options, message in (
+        (model, {"masses": ["nobody"]}, "nobody"),
+        (model, {"masses": name}, "expected a list of names"),
+        (
+            light,
+            {"masses": ["formula"]},
+            "'formula', whose inertia is a formula of parameters, which have sliders",
+        ),
+        (light, {"masses": ["frame"]}, "'frame', which has a mass of 0 kg"),
+        (light, {"masses": ["boom"]}, "'boom', which is flexible, expected rigid bodies"),
+        (
+            model,
+            {"inputs": {"gain": 1.0}},
+            r"inputs are \['gain'\], and there is no controller that takes them",
+        ),
+        (model, {"inputs": ["gain"]}, "expected names with their values at the start"),
+        (model, {"inputs": {"gain": [1.0]}}, r"inputs\['gain'\] is \[1.0\], expected a number"),
+    ):
+        with pytest.raises(al.AlembertError, match=message):
+            al.deploy.live_page(given, tmp_path / "x.html", **options)

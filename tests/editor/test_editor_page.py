@@ -61,8 +61,10 @@ class Page:
         self.browser, self.editor, self.path = browser, editor, path
 
     def settled(self):
-        """What was sent is answered, and drawn."""
-        self.browser.evaluate("(async () => { await editor.queue; })()")
+        """What was sent is answered, and drawn: the mouse hits what the last frame has shown."""
+        self.browser.evaluate(
+            "(async () => { await editor.queue; for (const _ of [1, 2]) await new Promise(requestAnimationFrame); })()"
+        )
 
     def field(self, *place):
         return (

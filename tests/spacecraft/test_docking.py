@@ -174,6 +174,55 @@ def test_an_arm_berths_a_module():
 
 
 @pytest.mark.parametrize(
+    "options", [{"step": 0.01, "integrator": "rk4"}, {"integrator": "dop853", "interval": 0.01}]
+)
+def test_a_soft_port_swings_as_a_spring_between_two_masses(options):
+    """The ring takes part of the speed, m V = (m + ring) V'; then x = -V'/w sin w t, w^2 = k/(reduced mass)."""
+    target, chaser, ring, k, speed = 500.0, 200.0, 2.0, 400.0, 0.05
+    builder = al.ModelBuilder("pair", gravity=(0, 0, 0))
+    builder.body("target", al.Inertia.box(target, (2, 2, 2)), joint=al.Free(), joint_name="target_flight")
+    builder.body("chaser", al.Inertia.box(chaser, (1, 1, 1)), joint=al.Free(), joint_name="chaser_flight")
+    sc.soft_port(
+        builder, "port", "target", (1.0, 0, 0), mass=ring, radius=0.4, stiffness=(50.0, k), damping=(0.0, 0.0)
+    )
+    sc.docking_port(builder, "probe", "chaser", (-0.5, 0, 0), quaternion_wxyz=(0, 0, 0, 1))
+    model = builder.build()
+    q0, v0 = model.neutral(), np.zeros(model.nv)
+    q0[model.q_slice("chaser_flight").start] = 1.7
+    v0[model.v_slice("chaser_flight").start + 3] = -speed
+    event, _ = sc.docking(model, "port", "probe", reach=0.1)
+    run = al.simulate(model, q0, v0, duration=10.0, events=[event], progress=False, **options)
+    w = np.sqrt(k * (target + chaser + ring) / (target * (chaser + ring)))
+    since = np.maximum(run.time - 2.0, 0.0)
+    expected = -chaser * speed / (chaser + ring) / w * np.sin(w * since)
+    # dop853 keeps 1e-9 of a metre; rk4 loses (w h)^4/120 of 0.03 m each radian, for 13 radians: 3e-10
+    np.testing.assert_allclose(run.q[:, model.q_slice("port_springs").start], expected, atol=2e-9)
+
+
+def test_a_soft_port_off_the_centre_keeps_momentum_and_comes_to_rest():
+    builder = al.ModelBuilder("pair", gravity=(0, 0, 0))
+    builder.body("target", al.Inertia.box(500.0, (2, 2, 2)), joint=al.Free(), joint_name="target_flight")
+    builder.body("chaser", al.Inertia.box(200.0, (1, 1, 1)), joint=al.Free(), joint_name="chaser_flight")
+    sc.soft_port(
+        builder, "port", "target", (1.0, 0.3, 0), mass=10.0, radius=0.4, stiffness=(300.0, 400.0), damping=(60.0, 250.0)
+    )  # fmt: skip
+    sc.docking_port(builder, "probe", "chaser", (-0.5, 0, 0), quaternion_wxyz=(0, 0, 0, 1))
+    model = builder.build()
+    q0, v0 = model.neutral(), np.zeros(model.nv)
+    q0[model.q_slice("chaser_flight")][:2] = [1.7, 0.3]
+    v0[model.v_slice("chaser_flight").start + 3] = -SPEED
+    event, _ = sc.docking(model, "port", "probe", reach=0.1)
+    run = al.simulate(
+        model, q0, v0, duration=60.0, step=0.01, integrator="rk4", events=[event], progress=False
+    )
+    balance = sc.momentum_balance(run)
+    assert max(balance.angular_error, balance.linear_error) < 1e-10  # what reports call closed
+    springs = run.v[:, model.v_slice("port_springs")]
+    assert np.abs(springs).max() > 0.02  # it gives way
+    assert np.abs(springs[-1]).max() < 1e-6  # and comes to rest: exp(-0.3 t), slowest of its modes
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: sc.latching(sc.Capture("port", "probe"), 1.0), "expected a Capture with a joint="),
@@ -195,6 +244,25 @@ def test_an_arm_berths_a_module():
             "Event: at_start needs a direction, 1 or -1",
         ),
         (lambda: sc.note_docking(reach=0.0, period=1.0), "note_docking: reach is 0.0, expected a positive"),
+        (
+            lambda: sc.soft_port(
+                al.ModelBuilder("m"), "p", "world", (0, 0, 0), mass=1, radius=1, stiffness=5.0, damping=(1, 1)
+            ),
+            "soft_port 'p': stiffness is 5.0, expected two numbers, for turning and for moving",
+        ),
+        (
+            lambda: sc.soft_port(
+                al.ModelBuilder("m"),
+                "p",
+                "world",
+                (0, 0, 0),
+                mass=1,
+                radius=1,
+                stiffness=(5, 5),
+                damping=(-1, 1),
+            ),
+            "soft_port 'p': damping is -1, expected zero or more",
+        ),
         (
             lambda: sc.control([], inertia=np.eye(3), period=1.0, docked="docked"),
             "docked and docked_inertia go together",

@@ -308,6 +308,21 @@ def test_optimal_control_feels_the_gradient():
     assert problem.solve(8).cost == pytest.approx(torque @ torque * 10.0 / 2, rel=1e-3)
 
 
+def test_optimal_control_feels_drag():
+    """To stay at the origin of a reference orbit takes the force of drag, for 10 s: its square, which hardly changes."""
+    builder = al.ModelBuilder("ball", gravity=(0, 0, 0))
+    builder.body("ball", al.Inertia.sphere(50, 0.5), joint=al.Free(), joint_name="flight")
+    model, orbit = builder.build(), Orbit.circular(250e3, 51.0)
+    space = Environment(NOON, Encke(orbit, j2=0.0))
+    q, v = space.start(model, orbit, attitude="inertial")
+    held, drag = {"q": q, "v": v}, space.drag(Facet("ball", 2.0))
+    options = {"start": held, "end": held, "cost": al.optimal.effort(), "gravity": space.gravity(degree=0)}
+    push = al.simulate.Forces(model, drag).efforts(q, v)
+    cost = al.optimal.Problem(model, 10.0, forces=drag, **options).solve(8).cost
+    # its direction turns by 0.01 rad, and the density follows the ellipsoid below: 0.1 % in 10 s
+    assert cost == pytest.approx(push @ push * 10.0 / 2, rel=3e-3)
+
+
 def test_balanced_rotors_go_with_their_carriers(monkeypatch):
     """Gravity on a wheel that is symmetric about its axis acts on what carries it, whatever its angle: an identity."""
     builder = al.ModelBuilder("craft", gravity=(0, 0, 0))

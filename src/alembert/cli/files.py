@@ -94,7 +94,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write: .toml or .yaml; .urdf, .mjcf (.xml) or .sdf for other programs.",
+            help="The file to write: .toml or .yaml; .urdf, .mjcf (.xml), .sdf or .usda for other programs.",
             show_default=False,
         ),
     ],

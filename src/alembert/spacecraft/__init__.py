@@ -30,6 +30,7 @@ from alembert.spacecraft.docking import docking_port as docking_port
 from alembert.spacecraft.docking import docking_switch as docking_switch
 from alembert.spacecraft.docking import latching as latching
 from alembert.spacecraft.docking import port_range as port_range
+from alembert.spacecraft.docking import soft_port as soft_port
 from alembert.spacecraft.environment import Environment as Environment
 from alembert.spacecraft.epochs import Epoch as Epoch
 from alembert.spacecraft.estimators import AttitudeFilter as AttitudeFilter

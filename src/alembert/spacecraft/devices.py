@@ -39,7 +39,8 @@ def positive(who: str, **values: float) -> None:
             raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive number")
 
 
-def _not_negative(who: str, **values: float) -> None:
+def not_negative(who: str, **values: float) -> None:
+    """Refuse values below zero."""
     for name, value in values.items():
         if numbers(who, name, value).ndim or not value >= 0:
             raise ArgumentError(f"{who}: {name} is {value!r}, expected zero or more")
@@ -105,7 +106,7 @@ def reaction_wheel(
     local -= (
         mass * offset**2 * np.diag([0.0, 1.0, 1.0])
     )  # `inertia` is about the axis, the tensor about the centre of mass
-    _not_negative(who, viscous=viscous, coulomb=coulomb)
+    not_negative(who, viscous=viscous, coulomb=coulomb)
     moments = np.linalg.eigvalsh(local)
     if not (moments[0] > 0 and moments[0] + moments[1] >= moments[2] * (1 - 1e-9)):
         raise ArgumentError(
@@ -307,7 +308,7 @@ def proof_mass(
     """
     who = f"proof_mass {name!r}"
     positive(who, mass=mass, force=force, stroke=stroke)
-    _not_negative(who, stiffness=stiffness, damping=damping)
+    not_negative(who, stiffness=stiffness, damping=damping)
     direction = tuple(float(x) for x in axes_about(axis, who)[:, 2])
     builder.body(
         name,
@@ -340,7 +341,7 @@ def slosh_pendulum(
     Under an acceleration a it swings at sqrt(a / length). `damping` is viscous [N m s].
     """
     positive(f"slosh_pendulum {name!r}", mass=mass, length=length)
-    _not_negative(f"slosh_pendulum {name!r}", damping=damping)
+    not_negative(f"slosh_pendulum {name!r}", damping=damping)
     builder.body(
         name,
         Inertia.point(mass, (0.0, 0.0, -length)),
@@ -366,7 +367,7 @@ def slosh_mass(
     """Propellant, or a proof mass, on a spring [N/m] and a damper [N s/m] along an axis."""
     who = f"slosh_mass {name!r}"
     positive(who, mass=mass, stiffness=stiffness)
-    _not_negative(who, damping=damping)
+    not_negative(who, damping=damping)
     builder.body(
         name,
         Inertia.point(mass),
@@ -432,7 +433,7 @@ def hinged_panel(
     """A rigid panel of `size` (along, across) [m] that reaches out from `at`, on a hinge with a spring [N m/rad]."""
     who = f"hinged_panel {name!r}"
     positive(who, mass=mass, length=size[0], width=size[1])
-    _not_negative(who, stiffness=stiffness, damping=damping)
+    not_negative(who, stiffness=stiffness, damping=damping)
     out, h = axes_about(along, who)[:, 2], axes_about(hinge, who)[:, 2]
     if abs(out @ h) > 1e-9:
         raise ArgumentError(f"{who}: along and hinge have the cosine {out @ h:.3g}, expected right angles")

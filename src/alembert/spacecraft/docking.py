@@ -1,7 +1,8 @@
 """Docking ports: frames that meet, hold, latch, and part again with a push.
 
 Two ports face one another: port b is captured by port a when their origins come within `reach`, slowly and straight enough.
-A capture is rigid, or leaves what a joint allows (a ball joint: the probe turns in the cone) until latches close.
+A capture is rigid, or leaves what a joint allows (a ball joint: the probe turns in the cone) until latches close. A port on
+springs (`soft_port`) gives way: what it captures swings out on them.
 Momentum is kept through the impulse of capture (`alembert.simulate.events`), which is in the log of events; so is a capture
 that was refused, with its reason.
 """
@@ -17,11 +18,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.joints import Fixed
-from alembert.model import Model, ModelBuilder, Placement
+from alembert.joints import Fixed, Free, Friction, Spring
+from alembert.model import Inertia, Model, ModelBuilder, Placement
 from alembert.simulate.elements import Places
 from alembert.simulate.events import Attach, Change, Event, Release, WithParameters
 from alembert.simulate.sensors import HoldSwitch, Measured
+from alembert.spacecraft.devices import not_negative, positive
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -34,6 +36,47 @@ def docking_port(
 ) -> str:
     """A frame on a body that points outward along its x axis; gives its name."""
     builder.frame(name, body, Placement(tuple(at), tuple(quaternion_wxyz)))
+    return name
+
+
+def soft_port(
+    builder: ModelBuilder,
+    name: str,
+    body: str,
+    at: Any,
+    *,
+    mass: float,
+    radius: float,
+    stiffness: tuple[float, float],
+    damping: tuple[float, float],
+    quaternion_wxyz: Any = (1, 0, 0, 0),
+) -> str:
+    """A port on a ring that springs and dampers hold in all six directions; gives the name of its frame.
+
+    The ring is thin, of `mass` [kg] and `radius` [m], about the port's x axis. `stiffness` and `damping` are two numbers
+    each, for turning [N m/rad, N m s/rad] and for moving [N/m, N s/m].
+    """
+    who = f"soft_port {name!r}"
+    pairs = {"stiffness": stiffness, "damping": damping}
+    for what, given in pairs.items():
+        if np.shape(given) != (2,):
+            raise ArgumentError(
+                f"{who}: {what} is {given!r}, expected two numbers, for turning and for moving"
+            )
+    positive(who, mass=mass, radius=radius, stiffness=min(stiffness))
+    not_negative(who, damping=min(damping))
+    turning = mass * radius**2
+    builder.body(
+        f"{name}_ring",
+        Inertia(mass, (0, 0, 0), (turning, 0, turning / 2, 0, 0, turning / 2)),
+        joint=Free(),
+        joint_name=f"{name}_springs",
+        parent=body,
+        placement=Placement(tuple(at), tuple(quaternion_wxyz)),
+        spring=Spring((stiffness[0],) * 3 + (stiffness[1],) * 3),
+        friction=Friction((damping[0],) * 3 + (damping[1],) * 3),
+    )
+    builder.frame(name, f"{name}_ring")
     return name
 
 

@@ -1,4 +1,4 @@
-"""URDF, MJCF and SDF that we write: Pinocchio, MuJoCo and our own readers find the same model, and what is lost is named."""
+"""URDF, MJCF, SDF and USD that we write: other programs and our readers find the same model, and what is lost is named."""
 
 import warnings
 from xml.etree import ElementTree
@@ -346,4 +346,161 @@ def test_sdf_shapes_couplings_and_refusals(tmp_path):
         with pytest.raises(UnsupportedError, match=what):
             al.save(model, path)
     with pytest.raises(al.ArgumentError, match=r"suffix '\.sdf', expected one of"):
+        al.load(path)
+
+
+def from_usd(path):
+    """The model that Pixar's own library reads in a file, by what the schema UsdPhysics says of its prims."""
+    pytest.importorskip("pxr", reason="USD is read by usd-core")
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.Open(str(path))
+    kinds = {"Revolute": al.Revolute, "Prismatic": al.Prismatic, "Spherical": al.Spherical, "Fixed": al.Fixed}
+
+    def wxyz(x):
+        q = np.array([x.GetReal(), *x.GetImaginary()], dtype=float)
+        return q / np.linalg.norm(q)
+
+    def turned(x):
+        return np.array(al.Placement((0, 0, 0), tuple(wxyz(x))).pose().rotation, dtype=float)
+
+    joints = {}
+    for prim in stage.Traverse():
+        if prim.IsA(UsdPhysics.Joint):
+            joints[UsdPhysics.Joint(prim).GetBody1Rel().GetTargets()[0]] = prim
+    scene = UsdPhysics.Scene(stage.GetPrimAtPath("/scene"))
+    g = np.array(scene.GetGravityDirectionAttr().Get()) * scene.GetGravityMagnitudeAttr().Get()
+    builder = al.ModelBuilder("read", gravity=tuple(g))
+    for prim in stage.GetDefaultPrim().GetChildren():
+        if not prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            continue
+        mass = UsdPhysics.MassAPI(prim)
+        R = turned(mass.GetPrincipalAxesAttr().Get())
+        tensor = R @ np.diag(np.array(mass.GetDiagonalInertiaAttr().Get(), dtype=float)) @ R.T
+        com = tuple(float(x) for x in mass.GetCenterOfMassAttr().Get())
+        inertia = al.Inertia.from_matrix(mass.GetMassAttr().Get(), com, (tensor + tensor.T) / 2)
+        given = joints.get(prim.GetPath())
+        if given is None:
+            X = np.array(UsdGeom.Xformable(prim).GetLocalTransformation()).T
+            placement = al.Placement.from_matrix(X[:3, :3], tuple(X[:3, 3]))
+            builder.body(prim.GetName(), inertia, joint=al.Free(), joint_name="root", placement=placement)
+            continue
+        joint, more = UsdPhysics.Joint(given), {}
+        kind = given.GetTypeName().removeprefix("Physics").removesuffix("Joint")
+        R0, R1 = turned(joint.GetLocalRot0Attr().Get()), turned(joint.GetLocalRot1Attr().Get())
+        if kind in ("Revolute", "Prismatic"):
+            turning = kind == "Revolute"
+            drive = UsdPhysics.DriveAPI(given, "angular" if turning else "linear")
+            unit = np.pi / 180 if turning else 1.0
+            values = [
+                float(x.Get() or 0.0)
+                for x in (drive.GetStiffnessAttr(), drive.GetDampingAttr(), drive.GetTargetPositionAttr())
+            ]
+            more = {
+                "spring": al.Spring((values[0] / unit,), (values[2] * unit,)),
+                "friction": al.Friction((values[1] / unit,)),
+            }
+        made = kinds[kind](tuple(R1[:, 0])) if more else kinds[kind]()
+        above = joint.GetBody0Rel().GetTargets()
+        builder.body(
+            prim.GetName(),
+            inertia,
+            joint=made,
+            joint_name=given.GetName(),
+            parent=above[0].name if above else "world",
+            placement=al.Placement.from_matrix(
+                R0 @ R1.T, tuple(float(x) for x in joint.GetLocalPos0Attr().Get())
+            ),
+            **more,
+        )
+    return builder.build(), stage
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_usd_says_the_same_motion(tmp_path, seed):
+    model, path = tree(seed, ("revolute", "prismatic", "spherical", "fixed")), tmp_path / "tree.usda"
+    al.save(model, path)
+    again, stage = from_usd(path)
+    from pxr import UsdGeom
+
+    given = state(model)
+    assert again.coordinate_names == model.coordinate_names
+    # masses and frames of joints have single precision, 6e-8; mass matrices of six bodies are worse by a hundred
+    np.testing.assert_allclose(
+        again.forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-5, atol=1e-5
+    )
+    for body in model.bodies:  # where they are drawn: doubles
+        X = model.frame_pose(model.neutral(), body.name)
+        seen = np.array(
+            UsdGeom.XformCache().GetLocalToWorldTransform(stage.GetPrimAtPath(f"/model/{body.name}"))
+        ).T
+        np.testing.assert_allclose(seen[:3, 3], X.translation, atol=1e-12)
+        np.testing.assert_allclose(seen[:3, :3], X.rotation, atol=1e-12)
+
+
+def test_usd_of_a_free_body_with_a_spring(tmp_path):
+    model, path = drone(al.Revolute((0.6, 0.0, 0.8))), tmp_path / "drone.usda"
+    model = model.replace_joint(
+        "arm",
+        spring=al.Spring((2.0,), (0.3,)),
+        friction=al.Friction((0.4,)),
+        limits=al.Limits((-1.0,), (2.0,)),
+    ).replace(gravity=(0, 0, -1.6))
+    al.save(model, path)
+    again, stage = from_usd(path)
+    given = state(model)
+    np.testing.assert_allclose(
+        again.forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-5, atol=1e-5
+    )
+    limit = stage.GetPrimAtPath("/model/joints/arm").GetAttribute("physics:upperLimit").Get()
+    assert limit == pytest.approx(np.degrees(2.0), rel=1e-6)
+
+
+def test_what_usd_loses_and_refuses(tmp_path):
+    from alembert.verify.mechanisms import four_bars
+
+    path = tmp_path / "arm.usda"
+    with pytest.warns(AlembertWarning) as said:
+        al.save(library.arm7(), path)
+    for what in (
+        "USD does not keep: ",
+        "Coulomb friction (joint1",
+        "limits (velocity) (joint1",
+        "armatures",
+        "actuators",
+    ):
+        assert what in str(said[0].message)
+    text = path.read_text()
+    assert text.startswith("#usda 1.0\n")
+    assert text.count("def Capsule") == sum(len(body.visuals) for body in library.arm7().bodies)
+    assert 'def Xform "tool"' in text
+    builder = al.ModelBuilder('a "model"')
+    for name in ("left.hand", "left hand", "1"):
+        builder.body(name, al.Inertia.sphere(1.0, 0.5), joint=al.Revolute(), joint_name=f"{name}\n")
+    with pytest.warns(AlembertWarning, match="names that are no identifiers"):
+        al.save(builder.build(), path)
+    text = path.read_text()
+    for line in (
+        'def Xform "left_hand" (',
+        'def Xform "left_hand_2" (',
+        'def Xform "_1" (',
+        'displayName = "left.hand"',
+        'displayName = "left hand\\n"',
+        'displayName = "a \\"model\\""',
+    ):
+        assert line in text
+    gear = al.ModelBuilder("gear")
+    for name in "ab":
+        gear.body(name, al.Inertia.sphere(1.0, 0.5), joint=al.Revolute(), joint_name=name)
+    for model, what in (
+        (four_bars(1), "USD cannot say the loop 'window0'"),
+        (tree(1, ("universal",)), "USD cannot say the universal joint"),
+        (
+            gear.build().replace(couplings=(al.Coupling("gear", "b", ("a",), (-2.0,)),)),
+            "USD cannot say the coupling 'gear'",
+        ),
+    ):
+        with pytest.raises(UnsupportedError, match=what):
+            al.save(model, path)
+    with pytest.raises(al.ArgumentError, match=r"suffix '\.usda', expected one of"):
         al.load(path)

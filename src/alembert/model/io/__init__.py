@@ -18,7 +18,8 @@ NATIVE = (".toml", ".yaml", ".yml")
 URDF = (".urdf",)
 MJCF = (".xml", ".mjcf")
 SDF = (".sdf",)
-"""which is written only"""
+USD = (".usda",)
+"""these two are written only"""
 
 _PROLOGUE = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->", re.DOTALL)
 _ROOT = re.compile(rb"<([\w:.-]+)")
@@ -46,12 +47,12 @@ def load(path: str | os.PathLike[str], *, strict: bool = False, **options: Any) 
 
 def save(model: Model, path: str | os.PathLike[str], *, side_files: bool = False) -> None:
     """Write a model in Alembert's own format, as TOML (`.toml`) or YAML (`.yaml`, `.yml`), as URDF,
-    as MJCF (`.xml`) or as SDF.
+    as MJCF (`.xml`), as SDF or as USD (`.usda`).
 
     With `side_files` the numbers of each flexible body go into a file beside it (`arm.boom.npz` for the body `boom` of
     `arm.toml`), whose SHA-256 the model's file keeps; bodies with formulas of parameters stay in the model's file.
 
-    What URDF, MJCF and SDF cannot say is refused (joint types, loops) or named in one warning (springs, rotors, ...).
+    What URDF, MJCF, SDF and USD cannot say is refused (joint types, loops) or named in one warning (springs, rotors, ...).
     """
     suffix = _suffix(path)
     if side_files and suffix not in NATIVE:
@@ -70,6 +71,10 @@ def save(model: Model, path: str | os.PathLike[str], *, side_files: bool = False
         from alembert.model.io.sdf_writer import save_sdf
 
         return save_sdf(model, Path(path))
+    if suffix in USD:
+        from alembert.model.io.usd_writer import save_usd
+
+        return save_usd(model, Path(path))
     if suffix not in NATIVE:
         raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
     from alembert.model.io.native import save_native
@@ -77,7 +82,7 @@ def save(model: Model, path: str | os.PathLike[str], *, side_files: bool = False
     save_native(model, path, side_files=side_files)
 
 
-_SAVED = f"use one of {', '.join(NATIVE + URDF + MJCF + SDF)}"
+_SAVED = f"use one of {', '.join(NATIVE + URDF + MJCF + SDF + USD)}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the writers of URDF, MJCF and SDF share: numbers as text, and a record of what a format cannot say.
+"""What the writers of URDF, MJCF, SDF and USD share: numbers as text, and a record of what a format cannot say.
 
 A model is written with the values of its parameters. What would change its motion and cannot be written at all (a joint
 type, a loop) is refused; the rest of what is lost is told in one warning.
