@@ -119,6 +119,21 @@ def test_a_start_at_the_bound_of_its_range():
     )  # barriers of 1e-9 on both sides, times slopes of 11
 
 
+def test_other_bounds_hold_from_one_solve_to_the_next(prepared, plan):
+    """Bounds twenty times as narrow, aims on both sides: each solve begins from the one before, and finds what the solver in
+    Python finds from a straight motion. The problem is nearly linear-quadratic: it has one optimum."""
+    solver, before, rng = prepared.compile(iterations=60, guess=plan), None, np.random.default_rng(0)
+    for limit in (1.0, 0.05, 2.0, 0.05, 1.0, 0.1):
+        start = {"a": rng.uniform(-1, 1), "w": rng.uniform(-1, 1)}
+        given = {"start": start, "limits": {"u": limit}, "inputs": {"aim": [rng.uniform(-1, 1)]}}
+        before = solver.solve(**given, before=before)
+        other = prepared.solve(**given, tolerance=1e-6)
+        assert before.converged
+        assert other.converged
+        # both are within the tolerance of 1e-6 times the scaled size of the cost
+        assert float(before.cost) == pytest.approx(other.cost, rel=1e-5)
+
+
 def test_a_design_and_a_range_at_the_start():
     """Solutions have the design that was found; a start that is a range is not given, as for prepared.solve."""
     aimed = effort() + al.optimal.terminal(lambda s: 5 * s.a**2 + (s.b - 0.5) ** 2)

@@ -196,6 +196,26 @@ def test_boat_in_a_current_with_a_path_equation():
     assert found.duration == pytest.approx(5.3697, abs=1e-3)  # 40 steps of order 2
 
 
+@pytest.mark.parametrize("transcription", ["radau", "hermite-simpson"])
+def test_rounding_in_path_equations(transcription):
+    """The weight of equations in a step lets rounding of its own size into the slopes: with one of 1e10 durations from
+    several guesses agreed to 1e-10 only, after 50 to 120 iterations."""
+    boat = System(["x", "y"], ["u", "w"], lambda s: [s.u - s.y, s.w])
+    ends = {"start": {"x": 3.66, "y": -1.86}, "end": {"x": 0, "y": 0}}
+    heading = {"heading": (lambda s: s.u**2 + s.w**2, 1, 1)}
+    problem = Problem(boat, (2.0, 10.0), **ends, cost=duration(), path=heading)
+    t, found = np.linspace(0, 1, 21)[:, None], []
+    for height, first, last in ((1, (0.5, 0.5), (-0.5, -0.9)), (2, (-0.3, 1.0), (0.8, -0.2))):
+        x = (1 - t) * [[3.66, -1.86]] + height * np.sin(np.pi * t) * [[1, -1]]
+        controls = (1 - t) * np.array(first) + t * np.array(last)
+        guess = {"time": 6 * t[:, 0], "x": x, "controls": controls}
+        found.append(problem.solve(40, transcription=transcription, guess=guess))
+        assert found[-1].success, found[-1].diagnosis()
+        assert found[-1].iterations < 60
+    # the cost is the duration itself, which is flat to second order of what a tolerance of 1e-8 leaves
+    assert found[0].duration == pytest.approx(found[1].duration, rel=1e-12)
+
+
 def test_what_cannot_be_is_infeasible():
     """1 m in 1 s takes 4 m/s^2; there is 1."""
     solution = line().replace(duration=1.0).solve(20, transcription="midpoint")

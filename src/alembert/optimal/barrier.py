@@ -106,6 +106,12 @@ class Bounds:
         both = self.has_lower * self.has_upper > 0
         return np.where(both, np.minimum(mu, tuning.NARROW * (self.upper - self.lower) ** 2), mu)
 
+    @property
+    def sharp(self) -> float:
+        """The largest mu that (2) leaves as it is."""
+        both = self.has_lower * self.has_upper > 0
+        return float((tuning.NARROW * (self.upper - self.lower)[both] ** 2).min(initial=np.inf))
+
     def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
         """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
         if not self.slack.size:
@@ -257,10 +263,14 @@ class Reference:
                 return False
         return self.filter.allows(trial)
 
-    def corrects(self, alpha: float, trial: Merit) -> bool:
+    def corrects(self, alpha: float, trial: Merit, progress: float = 1.0) -> bool:
         """Whether a corrected step is more than one that goes nowhere: where a step in full reaches the residuals of the
-        iterate with the other sign, its correction is no step at all."""
-        return self.switches(alpha) or trial.infeasibility <= tuning.CORRECTED * self.here.infeasibility
+        iterate with the other sign, its correction is no step at all.
+
+        With `progress`, whether it would be one after corrections that reduce what it leaves by this factor.
+        """
+        left = progress * trial.infeasibility
+        return self.switches(alpha) or left <= tuning.CORRECTED * self.here.infeasibility
 
     def _rises(self, trial: Merit) -> bool:
         phi, new = self.here.objective, trial.objective

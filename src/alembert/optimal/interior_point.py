@@ -179,11 +179,10 @@ class InteriorPoint:
             mu = max(least, min(0.2 * mu, mu**1.5))
         if mu == newton.mu:
             return merit
-        change = newton.lower_barrier(mu)
         self.filter.clear()
         if self._anderson is not None:
             self._anderson.clear()
-        return Merit(merit.infeasibility, merit.objective + change, merit.cost, merit.worst)
+        return newton.lower_barrier(mu, merit)
 
     def _advance(self, merit: Merit) -> tuple[Merit, float] | None:
         """A Newton step, as long as the filter takes it; or the first step of a restoration."""
@@ -269,8 +268,11 @@ class InteriorPoint:
         kept = newton.keep()
         newton.begin_corrections()
         before = np.inf
-        for _ in range(tuning.CORRECTIONS):
-            if not trial.is_finite or trial.infeasibility > tuning.PROGRESS * before:
+        for left in range(tuning.CORRECTIONS, 0, -1):
+            if not trial.is_finite or not before or trial.infeasibility > tuning.PROGRESS * before:
+                break
+            progress = (trial.infeasibility / before) ** left if before < np.inf else 0.0
+            if not reference.corrects(longest, trial, progress):  # not even if all that are left do as well
                 break
             before = trial.infeasibility
             if not newton.correct(alpha):

@@ -132,6 +132,7 @@ class Newton:
             it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
             it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
             self._held = bool(it.path.held.any() or it.last.held.any())
+            self._end_held = bool(it.last.held.any())
             self._bounds_of, self._bounds_mu = limits, mu
             self._bounds = tuple(a.copy() for b in (it.path, it.last) for a in b.arrays)
         else:
@@ -146,6 +147,7 @@ class Newton:
             b.lower /= own
             b.upper /= own
             b.slack /= own
+        self._sharp = min(it.path.sharp, it.last.sharp)
         if units is not None:  # `begin` follows
             self._look()
             return
@@ -440,10 +442,14 @@ class Newton:
         rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
         return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
 
-    def lower_barrier(self, mu: float) -> float:
-        """To `mu`; the change of the objective."""
+    def lower_barrier(self, mu: float, merit: Merit) -> Merit:
+        """To `mu`; the merit of the iterate with it."""
         before, self.mu = self.mu, mu
-        return self.it.path.barrier_change(before, mu) + self.it.last.barrier_change(before, mu)
+        if before <= self._sharp:  # the same barrier for all bounds: a factor of their part of the objective
+            change = (mu - before) / before * (merit.objective - self.scale * merit.cost)
+        else:
+            change = self.it.path.barrier_change(before, mu) + self.it.last.barrier_change(before, mu)
+        return Merit(merit.infeasibility, merit.objective + change, merit.cost, merit.worst)
 
     @property
     def residuals(self) -> Residuals:
@@ -497,30 +503,35 @@ class Newton:
         self._remembered = self.shift or self._remembered
         self.sweep.reach.give_way()
         if found and self._held:
-            self._meet_equations()
+            self._meet_equations(merit.worst)
         elif found and self._steep:
             self.sweep.refine(**self.options)
         self.seconds["sweep"] += time.perf_counter() - began
         return found
 
-    def _meet_equations(self) -> None:
-        """(3) of `alembert.optimal.barrier` again from its result, until the linearised equations hold."""
-        path, last, options = self.it.path, self.it.last, self.options
+    def _meet_equations(self, worst: float) -> None:
+        """(3) of `alembert.optimal.barrier` again from its result, until what the linearised equations leave is small
+        against the residuals, whose largest is `worst`."""
+        path, last = self.it.path, self.it.last
         first = None
         for _ in range(tuning.ROUNDS):
-            w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
-            missed = np.matmul(self.linear.D, w)[:, :, 0] + self._d_0 + self._d_used - path.slack
-            end_missed = self._end_D @ self.sweep.x[-1] + self._end_values - last.slack
-            off = max(np.abs(a).max(initial=0.0) for a in (missed[path.held > 0], end_missed[last.held > 0]))
+            self._steps()
+            more = np.where(path.held > 0, self._dhigh - self._gained, 0.0)
+            off = max(more.max(initial=0.0), -more.min(initial=0.0))
+            if self._end_held:
+                self._end_steps()
+                end_more = np.where(last.held > 0, self._end_dhigh - self._end_gained, 0.0)
+                off = max(off, np.abs(end_more).max())
+            off /= tuning.HELD
             first = off if first is None else first
-            if not tuning.ENOUGH * first < off <= first:
+            if not tuning.ENOUGH * max(first, worst) < off <= first:
                 break
-            more, end_more = path.held * missed, last.held * end_missed
             self._gained += more
-            self._end_gained += end_more
             self.linear.push += more
-            self.linear.q[-1] += self._end_D.T @ end_more
-            self.sweep.refine(**options)
+            if self._end_held:
+                self._end_gained += end_more
+                self.linear.q[-1] += self._end_D.T @ end_more
+            self.sweep.refine(**self.options)
 
     def _solve(self) -> bool:
         if self._push is not None:
@@ -599,11 +610,13 @@ class Newton:
         lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
         if implicit.shape[1]:
             z_0 = self._steps_of_z(implicit)
-            change = np.matmul((z_0[:, :, 0] - self._z_0)[:, None, :], self._H_z)[:, 0]
+            change = np.einsum("ki,kij->kj", z_0 - self._z_0, self._H_z)
             lin.q[:-1] += change[:, :n]
             lin.r += change[:, n:]
-            lin.b += np.matmul(self._F_z, z_0)[:, :, 0]
-            self._d_0[...], self._z_0[...] = np.matmul(self._D_z, z_0)[:, :, 0], z_0[:, :, 0]
+            self._z_0[...], self._d_0[...] = z_0, 0.0
+            if z_0.any():
+                lin.b += np.einsum("kij,kj->ki", self._F_z, z_0)
+                self._d_0[...] = np.einsum("kij,kj->ki", self._D_z, z_0)
         self._d_used[...] = self.it.path.slack + path
         self._end_slope(self.it.last.slack + rows)
         found = self._solve()
@@ -615,8 +628,8 @@ class Newton:
         if max(implicit.max(), -implicit.min()) <= tuning.SETTLED * max(
             self.linear.b.max(), -self.linear.b.min()
         ):
-            return np.zeros((*implicit.shape, 1))
-        return -np.linalg.solve(self._G, implicit[:, :, None])
+            return np.zeros(implicit.shape)
+        return -np.linalg.solve(self._G, implicit[:, :, None])[:, :, 0]
 
     def _residuals(self, which: Array) -> tuple[Array, ...]:
         if which is self._here:

@@ -182,7 +182,8 @@ def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Call
 
     "cubic" has two continuous derivatives (not-a-knot ends; with three points of an axis it is a parabola), "linear" is a
     broken line, whose slope jumps: solvers that expect smooth functions take more iterations with it. Outside of the points
-    it has the value of the nearest one.
+    it has the value of the nearest one, with an edge at the last point, round which iterations may go: let the points reach
+    beyond the motion, also between its nodes.
     """
     axes, values = _read(x, y)
     if kind not in ("cubic", "linear"):

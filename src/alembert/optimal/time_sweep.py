@@ -39,7 +39,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs, dtrtri
 
 from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
@@ -319,9 +319,21 @@ def stationary(
 def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array]:
     """The pseudoinverse of C_0, and a basis of what it leaves open; conditions on the state itself never change."""
     C = np.frombuffer(entries).reshape(shape)
-    n = shape[1]
-    if not shape[0] or not np.isfinite(C).all():
-        return np.full((n, shape[0]), np.nan), np.eye(n) if not shape[0] else np.empty((n, 0))
+    count, n = shape
+    if not count:
+        return np.full((n, 0), np.nan), np.eye(n)
+    if (
+        count <= n
+    ):  # Householder's reflections; where rows nearly repeat each other, singular values tell more
+        reflected = np.zeros((n, n), order="F")
+        reflected[:, :count] = C.T
+        reflected, tau, _, _ = dgeqrf(reflected, overwrite_a=1)
+        inverse, failed = dtrtri(np.triu(reflected[:count, :count]))
+        if not failed and np.abs(inverse).max() <= LARGEST_INVERSE:
+            basis = dorgqr(reflected, tau, overwrite_a=1)[0]
+            return basis[:, :count] @ inverse.T, basis[:, count:]
+    if not np.isfinite(C).all():
+        return np.full((n, count), np.nan), np.empty((n, 0))
     U, values, V = np.linalg.svd(C)
     rank = int(np.sum(values > 1e-12 * values[0]))
     return (V[:rank].T / values[:rank]) @ U[:, :rank].T, V[rank:].T

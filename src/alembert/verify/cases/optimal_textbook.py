@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.optimal import Moment, Problem, System, examples, running, terminal
+from alembert.optimal import Moment, Phases, Problem, System, examples, running, terminal, through
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -333,6 +333,65 @@ def two_obstacles(speed: float) -> Items:
             f"within disc {name}", min(float(room - np.sqrt(0.1)), 0.0), 0.0, 1e-6, "the tolerance, at nodes"
         )
     yield Plot("x", "y", (Line("", solution.state("x"), solution.state("y")),))
+
+
+@case(
+    source="""Becerra, PSOPT manual (2010), interior point constraint: 0.9205314; closed form of each arc from a to b in T,
+    ((a^2 + b^2) cosh T - 2 a b) / sinh T""",
+    kind="closed form",
+    tags=("optimal",),
+    parameters={"places": (1.0, 0.9, 0.75), "times": (0.75, 0.25)},
+)
+def interior_point(places: tuple[float, ...], times: tuple[float, ...]) -> Items:
+    """The integral of x^2 + u^2 with x' = u, which passes a given point on its way."""
+    system, (first, middle, last) = System(["x"], ["u"], lambda s: [s.u]), places
+    cost = running(lambda s: s.x**2 + s.u**2)
+    problem = Problem(system, sum(times), start={"x": first}, end={"x": last}, cost=cost)
+    solution = through(problem, [{"x": middle}], times=[times[0]]).solve(20, transcription="radau")
+    arcs = zip((first, middle), (middle, last), times, strict=True)
+    exact = sum(((a**2 + b**2) * np.cosh(T) - 2 * a * b) / np.sinh(T) for a, b, T in arcs)
+    yield Check("cost", solution.cost, exact, 1e-8, "20 steps of order five in each arc; the tolerance")
+    yield Check("cost as printed", solution.cost, 0.9205314, 1e-7, "printed digits")
+    lines = tuple(Line(name, solution[name].time, solution[name].state("x")) for name in ("1", "2"))
+    yield Plot("t", "x", lines)
+
+
+@case(
+    source="Becerra, PSOPT manual (2010), two-phase path tracking robot: 1.042568",
+    kind="published",
+    tags=("optimal",),
+)
+def tracking_robot() -> Items:
+    """Two masses follow references that turn a corner after a second: a phase on either side of it."""
+    robot = System(["x", "y", "vx", "vy"], ["ax", "ay"], lambda s: [s.vx, s.vy, s.ax, s.ay])
+
+    def along(x: Any, y: Any, vx: float, vy: float) -> Any:
+        """The cost of being elsewhere; x and y are functions of the time."""
+        return running(
+            lambda s: (
+                100 * ((s.x - x(s.t)) ** 2 + (s.y - y(s.t)) ** 2)
+                + 500 * ((s.vx - vx) ** 2 + (s.vy - vy) ** 2)
+            )
+        )
+
+    names, limits = ("x", "y", "vx", "vy"), {"ax": 10.0, "ay": 10.0}
+    ends = [dict(zip(names, values, strict=True)) for values in ((0, 0, 0.5, 0), (0.5, 0.5, 0, 0.5))]
+    there = Problem(
+        robot, 1.0, start=ends[0], limits=limits, cost=along(lambda t: t / 2, lambda t: 0 * t, 0.5, 0)
+    )
+    up = Problem(robot, 1.0, end=ends[1], limits=limits, cost=along(lambda t: 0.5, lambda t: t / 2, 0, 0.5))
+    solution, finer = (
+        Phases({"there": there, "up": up}).solve(steps, transcription="radau") for steps in (40, 80)
+    )
+    reason = "mesh of the source, on which controls switch at nodes only: its cost is above the least one"
+    yield Check("cost", solution.cost, 1.042568, 1e-3, reason)
+    yield Check("more than the source has", max(solution.cost - 1.042568, 0.0), 0.0, 1e-6, "printed digits")
+    reason = "switches of both signs around the corner, within one interval"
+    yield Check("cost on twice the intervals", finer.cost, solution.cost, 1e-6, reason)
+    lines = tuple(
+        Line(name, solution[name].state("x"), solution[name].state("y")) for name in ("there", "up")
+    )
+    yield Plot("x", "y", lines)
 
 
 @case(
