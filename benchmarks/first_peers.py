@@ -6,7 +6,8 @@
 - MJX: `jax.jit` on the processor, in double precision.
 
 `python -m benchmarks.first_peers PEER TASK MODEL` is one measurement in a process of its own: seconds of the processor, also
-of compilers that it starts, from the model in memory to the first result.
+of compilers that it starts, from the model in memory to the first result. It ends after `LIMIT` seconds: to compile
+Pinocchio's generator alone, with its templates on CasADi's scalars, may take longer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,8 @@ import numpy as np
 
 PEERS = ("CasADi", "Pinocchio", "MJX")
 TASKS = ("forward dynamics", "derivatives")
+LIMIT = 300.0
+"""seconds of the wall, after which a measurement is given up"""
 FILES = {"forward dynamics": "forward", "derivatives": "forward_derivatives"}
 
 
@@ -39,13 +43,22 @@ def available(peer: str) -> bool:
     return shutil.which("gcc") is not None
 
 
-def taken(peer: str, task: str, model: str) -> dict[str, float]:
-    """Seconds in a fresh process: of the processor, and of the wall."""
+def taken(peer: str, task: str, model: str) -> dict[str, float] | None:
+    """Seconds in a fresh process, of the processor and of the wall; None where it did not end in time."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "benchmarks.first_peers", peer, task, model]
     root = Path(__file__).parents[1]
-    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=True)
-    seconds: dict[str, float] = json.loads(found.stdout.splitlines()[-1])
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root, start_new_session=True
+    ) as process:
+        try:
+            told, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with the compilers that it has started
+            return None
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    seconds: dict[str, float] = json.loads(told.splitlines()[-1])
     return seconds
 
 

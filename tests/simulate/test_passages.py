@@ -1,6 +1,7 @@
 """Singular places of loops: motions that go through them keep their energy and their branch, at every tolerance."""
 
 import functools
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import alembert as al
 from alembert.errors import NumericalError
 from alembert.model import Placement
-from alembert.simulate import load_run, passages, report, simulate
+from alembert.simulate import load_run, passages, result, simulate
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
 from alembert.verify.mechanisms import four_bars, parallelogram
@@ -115,8 +116,9 @@ def test_a_lost_balance_of_loops_is_an_error(monkeypatch):
     q, v = parallelogram(model, 0.0, -1.0)
     monkeypatch.setattr(passages.Approach, "ahead", np.inf)
     monkeypatch.setattr(passages.Approach, "near", False)
-    monkeypatch.setattr(report, "energy_limit", lambda run: 1e-12)
-    monkeypatch.setattr(report, "LOST", 1e-12)
+    monkeypatch.setattr(result, "KEPT", 1e-12)
+    monkeypatch.setattr(result, "KEPT_BY_STEPS", 1e-12)
+    monkeypatch.setattr(sys.modules[simulate.__module__], "LOST", 1e-12)
     with pytest.raises(NumericalError, match="the energy is not kept: by t = "):
         simulate(model, q, v, duration=1.0, tolerance=1e-6)
 

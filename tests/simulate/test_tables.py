@@ -7,7 +7,7 @@ from scipy.interpolate import CubicSpline
 
 import alembert as al
 from alembert.errors import ArgumentError
-from alembert.simulate import Table, loads, simulate
+from alembert.simulate import Table, inputs, simulate
 
 TIMES = [0.0, 0.5, 0.8, 1.5, 2.0]
 VALUES = [1.0, -2.0, 0.5, 3.0, -1.0]
@@ -117,7 +117,7 @@ def test_long_tables_are_looked_up(integrator, monkeypatch):
         "efforts": {"rail": Table(TIMES, VALUES, "cubic")},
     }
     compiled = simulate(slider(), [0.0], **options)
-    monkeypatch.setattr(loads, "MOST_COMPILED", 3)
+    monkeypatch.setattr(inputs, "MOST_COMPILED", 3)
     looked_up = simulate(slider(), [0.0], **options)
     np.testing.assert_allclose(looked_up.q, compiled.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(looked_up.efforts, compiled.efforts, rtol=0, atol=1e-12)
@@ -125,7 +125,7 @@ def test_long_tables_are_looked_up(integrator, monkeypatch):
 
 @pytest.mark.parametrize("most", [3, 400])
 def test_prescribed_motion(most, monkeypatch):
-    monkeypatch.setattr(loads, "MOST_COMPILED", most)
+    monkeypatch.setattr(inputs, "MOST_COMPILED", most)
     m = al.library.two_link()
     name = m.joints[0].name
     times = np.linspace(0, 1, 21)

@@ -11,8 +11,9 @@ import alembert
 from alembert import flexible, library, sensitivity, sweeps
 from alembert.sensitivity import curvature, products, regressor
 from alembert.spatial import Force, Motion
-from alembert.sweeps import Program, Tree, expressions, step_graphs, twin
+from alembert.sweeps import Program, Tree, expressions, twin
 from alembert.sweeps import operators as spatial_operators
+from alembert.sweeps import program as programs
 from alembert.sweeps.kinds import kinds
 from alembert.sweeps.node import Node, Record, RigidAttachment
 
@@ -73,7 +74,7 @@ def test_a_rigid_body_through_the_interface(name, monkeypatch):
     tree = Tree.of(model())
     direct = function(PROGRAMS[name], tree)
     monkeypatch.setattr(Node, "attachment", ModalAttachment())
-    monkeypatch.setattr(step_graphs, "GRAPHS", {})
+    monkeypatch.setattr(programs, "GRAPHS", {})
     through = function(PROGRAMS[name], tree)
     assert instructions(through) == instructions(direct)
     rng = np.random.default_rng(3)
@@ -98,7 +99,7 @@ def test_an_attachment_can_answer_otherwise(monkeypatch):
     inputs = [np.zeros(chain.nq), np.zeros(chain.nv)]
     assert not np.any(velocities(*inputs).full())
     monkeypatch.setattr(Node, "attachment", Spinning())
-    monkeypatch.setattr(step_graphs, "GRAPHS", {})
+    monkeypatch.setattr(programs, "GRAPHS", {})
     found = function(sweeps.VELOCITIES, tree)(*inputs).full()
     assert not np.any(found[0])  # hangs from the world
     assert np.isclose(np.linalg.norm(found[1, :3]), 2.0)
@@ -125,7 +126,7 @@ def test_nodes_on_different_carriers_are_of_different_kinds():
 def test_steps_name_their_parents_nowhere():
     """`b.parent` is for attachments and for those who make the records."""
     root = Path(alembert.__file__).parent
-    own = {"program.py", "node.py", "attachment.py", "step_graphs.py"}
+    own = {"program.py", "node.py", "attachment.py"}
     for path in [*root.glob("sweeps/*.py"), *root.glob("sensitivity/*.py")]:
         if path.name in own:
             continue

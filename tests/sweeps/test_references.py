@@ -13,7 +13,8 @@ import pytest
 from alembert import library
 from alembert.sensitivity import products
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, expressions, forward_dynamics, step_graphs
+from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, expressions, forward_dynamics
+from alembert.sweeps import program as programs
 from alembert.sweeps.operators import INNOVATIONS
 
 EPS = np.finfo(float).eps
@@ -69,7 +70,7 @@ def test_entries_that_are_known_without_arithmetic(derived, monkeypatch):
     if derived != "dynamics":
         program = getattr(products, derived)(program, tuple(program.given))[0]
     fast = function(program, tree)
-    monkeypatch.setattr(step_graphs, "GRAPHS", {})
+    monkeypatch.setattr(programs, "GRAPHS", {})
     for module in (forward_dynamics, products):
         monkeypatch.setattr(module, "unit_columns", lambda S: [])
     plain = function(program, tree)
@@ -85,7 +86,7 @@ def test_entries_that_are_known_without_arithmetic(derived, monkeypatch):
 def test_inertias_in_two_turns_where_the_placement_permutes_axes(monkeypatch):
     tree = Tree.of(library.arm7())
     fast = function(FORWARD_DYNAMICS, tree)
-    monkeypatch.setattr(step_graphs, "GRAPHS", {})
+    monkeypatch.setattr(programs, "GRAPHS", {})
     monkeypatch.setattr(forward_dynamics, "_to_parent", lambda P, b: P.transform(b.X))
     plain = function(FORWARD_DYNAMICS, tree)
     assert fast.n_instructions() < plain.n_instructions()

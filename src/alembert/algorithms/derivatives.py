@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import directional_kernels, results
-from alembert.algorithms.dynamics import EquationsOfMotion
 from alembert.algorithms.frames import Reference
+from alembert.algorithms.kinematics import Kinematics
 from alembert.algorithms.table import TABLE
 from alembert.arguments import mapping
 from alembert.engine.kernel import Argument, Kernel
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class Derivatives(EquationsOfMotion):
+class Derivatives(Kinematics):
     """Every derivative with respect to q is tangent, (..., nv, nv)."""
 
     def inverse_dynamics_derivatives(

@@ -1,27 +1,20 @@
-"""Forward, inverse and hybrid dynamics and the terms of M(q) a + bias(q, v) = tau, of a model.
-
-Forward dynamics by other routes than the sweep is for comparison and teaching.
-"""
+"""Forward dynamics by other routes than the sweep, for comparison and teaching: M a = tau - bias, solved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import results
-from alembert.algorithms.evaluation import Parameters, Wrenches, all_finite
-from alembert.algorithms.kinematics import Kinematics
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from alembert.algorithms.results import HybridResult
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
 
 Array = np.ndarray
+SWEEP = "sweep"
 Failures = list[tuple[Array, str]]
 """Which states have no result, and why."""
 _EPS = float(np.finfo(float).eps)
@@ -56,7 +49,7 @@ def forward_dynamics(
 
 
 def check(method: str) -> None:
-    if not isinstance(method, str) or method not in ("sweep", *_METHODS):
+    if not isinstance(method, str) or method not in (SWEEP, *_METHODS):
         raise ArgumentError(
             f"forward_dynamics: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
         )
@@ -148,92 +141,3 @@ _METHODS: dict[str, Callable[[Model, Array, Array, list[Array]], tuple[Array, Fa
     "factorise": _factorise,
     "conjugate_gradients": _conjugate_gradients,
 }
-
-
-SWEEP = "sweep"
-
-
-class EquationsOfMotion(Kinematics):
-    """Forward, inverse and hybrid dynamics, and the terms of the equation of motion."""
-
-    def forward_dynamics(
-        self,
-        q: Any,
-        v: Any,
-        tau: Any,
-        wrenches: Wrenches | None,
-        parameters: Parameters,
-        method: str,
-        out: Array | None,
-    ) -> Array:
-        direct = self._direct.get("forward_dynamics")
-        plain = wrenches is None and parameters is None and out is None and method is SWEEP
-        if (
-            direct
-            and plain
-            and type(q) is type(v) is type(tau) is Array
-            and q.ndim == v.ndim == tau.ndim == 1
-        ):
-            found = direct(q, v, tau)
-            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
-                return found
-        check(method)
-        if method == SWEEP:
-            return self.evaluate(
-                "forward_dynamics", (q, v, tau), wrenches=wrenches, parameters=parameters, out=out
-            )
-        return forward_dynamics(self.model, q, v, tau, wrenches, parameters, method, out)
-
-    def inverse_dynamics(
-        self, q: Any, v: Any, a: Any, wrenches: Wrenches | None, parameters: Parameters, out: Array | None
-    ) -> Array:
-        direct = self._direct.get("inverse_dynamics")
-        plain = wrenches is None and parameters is None and out is None
-        if direct and plain and type(q) is type(v) is type(a) is Array and q.ndim == v.ndim == a.ndim == 1:
-            found = direct(q, v, a)
-            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
-                return found
-        return self.evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
-
-    def hybrid_dynamics(
-        self,
-        q: Any,
-        v: Any,
-        accelerations: Mapping[str, Any] | None,
-        torques: Mapping[str, Any] | None,
-        wrenches: Wrenches | None,
-        parameters: Parameters,
-    ) -> HybridResult:
-        prescribed, a = self.by_name("hybrid_dynamics", accelerations, "accelerations", (q, v))
-        given, tau = self.by_name("hybrid_dynamics", torques, "torques", (q, v))
-        self.refuse_both("hybrid_dynamics", np.flatnonzero(prescribed & given).tolist())
-        return results.HybridResult(*self.hybrid(q, v, tau, a, prescribed, wrenches, parameters))
-
-    def hybrid(
-        self,
-        q: Any,
-        v: Any,
-        tau: Array,
-        a: Array,
-        prescribed: Array,
-        wrenches: Wrenches | None,
-        parameters: Parameters,
-    ) -> tuple[Array, Array]:
-        """Accelerations and efforts, where the speeds that a mask marks follow `a`."""
-        free = (~prescribed).astype(float)
-        return self.evaluate(
-            "hybrid_dynamics", (q, v, tau, a, free), wrenches=wrenches, parameters=parameters
-        )
-
-    def inverse_mass_matrix(self, q: Any, parameters: Parameters) -> Array:
-        name = "inverse_mass_matrix"
-        given = self.with_parameters(name, parameters, self.numbers(name, "q", q, self.model.nq))
-        q_columns, *others = (
-            x[..., None, :] for x in given
-        )  # parameters go with the states, not with the columns
-        columns = self.kernel("solve_mass_matrix")(q_columns, np.eye(self.model.nv), *others)
-        if self.lockable:
-            self.mark_locked("solve_mass_matrix", (q_columns,), columns)
-        if not all_finite(columns):
-            self.explain(name, columns, given, self.kernel("mass_matrix"))
-        return np.swapaxes(columns, -1, -2)

@@ -1,4 +1,7 @@
-"""From the name of an algorithm and what the user gives (arrays, wrenches, parameters, values by name) to its results."""
+"""From the name of an algorithm and what the user gives (arrays, wrenches, parameters, values by name) to its results.
+
+`EquationsOfMotion` has the algorithms on M(q) a + bias(q, v) = tau that take more than arrays.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import frames, kernels
+from alembert.algorithms import dynamics, frames, kernels
 from alembert.algorithms.algorithm import Options
+from alembert.algorithms.dynamics import SWEEP
 from alembert.algorithms.failures import Failures
 from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.physical import Physical
+from alembert.algorithms.results import HybridResult
 from alembert.algorithms.table import TABLE, known_as
 from alembert.arguments import common, mapping, numbers
 from alembert.engine.kernel import Kernel
@@ -354,6 +359,91 @@ class Evaluator(Arguments, Failures):
                     f"algorithm yet. {f'Use {instead}, or ' if instead else ''}model.replace({kind}s=()), which gives the "
                     "model without them"
                 )
+
+
+class EquationsOfMotion(Evaluator):
+    """Forward, inverse and hybrid dynamics, and the terms of the equation of motion."""
+
+    def forward_dynamics(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
+        method: str,
+        out: Array | None,
+    ) -> Array:
+        direct = self._direct.get("forward_dynamics")
+        plain = wrenches is None and parameters is None and out is None and method is SWEEP
+        if (
+            direct
+            and plain
+            and type(q) is type(v) is type(tau) is Array
+            and q.ndim == v.ndim == tau.ndim == 1
+        ):
+            found = direct(q, v, tau)
+            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
+                return found
+        if method == SWEEP:
+            return self.evaluate(
+                "forward_dynamics", (q, v, tau), wrenches=wrenches, parameters=parameters, out=out
+            )
+        return dynamics.forward_dynamics(self.model, q, v, tau, wrenches, parameters, method, out)
+
+    def inverse_dynamics(
+        self, q: Any, v: Any, a: Any, wrenches: Wrenches | None, parameters: Parameters, out: Array | None
+    ) -> Array:
+        direct = self._direct.get("inverse_dynamics")
+        plain = wrenches is None and parameters is None and out is None
+        if direct and plain and type(q) is type(v) is type(a) is Array and q.ndim == v.ndim == a.ndim == 1:
+            found = direct(q, v, a)
+            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
+                return found
+        return self.evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
+
+    def hybrid_dynamics(
+        self,
+        q: Any,
+        v: Any,
+        accelerations: Mapping[str, Any] | None,
+        torques: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
+    ) -> HybridResult:
+        prescribed, a = self.by_name("hybrid_dynamics", accelerations, "accelerations", (q, v))
+        given, tau = self.by_name("hybrid_dynamics", torques, "torques", (q, v))
+        self.refuse_both("hybrid_dynamics", np.flatnonzero(prescribed & given).tolist())
+        return HybridResult(*self.hybrid(q, v, tau, a, prescribed, wrenches, parameters))
+
+    def hybrid(
+        self,
+        q: Any,
+        v: Any,
+        tau: Array,
+        a: Array,
+        prescribed: Array,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
+    ) -> tuple[Array, Array]:
+        """Accelerations and efforts, where the speeds that a mask marks follow `a`."""
+        free = (~prescribed).astype(float)
+        return self.evaluate(
+            "hybrid_dynamics", (q, v, tau, a, free), wrenches=wrenches, parameters=parameters
+        )
+
+    def inverse_mass_matrix(self, q: Any, parameters: Parameters) -> Array:
+        name = "inverse_mass_matrix"
+        given = self.with_parameters(name, parameters, self.numbers(name, "q", q, self.model.nq))
+        q_columns, *others = (
+            x[..., None, :] for x in given
+        )  # parameters go with the states, not with the columns
+        columns = self.kernel("solve_mass_matrix")(q_columns, np.eye(self.model.nv), *others)
+        if self.lockable:
+            self.mark_locked("solve_mass_matrix", (q_columns,), columns)
+        if not all_finite(columns):
+            self.explain(name, columns, given, self.kernel("mass_matrix"))
+        return np.swapaxes(columns, -1, -2)
 
 
 def _is_one(given: tuple[Any, ...]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from alembert.algorithms import frames, kernels
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.evaluation import Evaluator, Parameters, Wrenches
+from alembert.algorithms.evaluation import EquationsOfMotion, Parameters, Wrenches
 from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
 from alembert.errors import NumericalError
@@ -17,7 +17,7 @@ from alembert.spatial import Pose
 Array = np.ndarray
 
 
-class Kinematics(Evaluator):
+class Kinematics(EquationsOfMotion):
     """`reference` is one of those of `alembert.algorithms.frames`."""
 
     def frame_pose(self, q: Any, frame: str, parameters: Parameters) -> Pose:

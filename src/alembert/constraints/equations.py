@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -63,7 +64,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`rows(poses, coordinates, parameters, residual)` gives (1), phi if asked for; `kind` is what messages call it."""
+    """`rows(poses, coordinates, parameters, residual)` gives (1), phi if asked for; `kind` is what messages call it.
+
+    `graphs` are those of a loop of which all constants are numbers.
+    """
 
     kind: str
     name: str
@@ -71,6 +75,7 @@ class Part:
     pairs: tuple[tuple[str, str], ...]
     owners: tuple[Owner, ...]
     rows: Callable[[Sequence[Pose], Sequence[ca.SX], Values, bool], Rows]
+    graphs: tuple[ca.Function, ca.Function] | None = None
 
     @property
     def count(self) -> int:
@@ -88,10 +93,32 @@ def parts(model: Model) -> tuple[Part, ...]:
 
 def _loop(loop: LoopJoint) -> Part:
     def rows(poses: Sequence[Pose], _: Sequence[ca.SX], values: Values, residual: bool) -> Rows:
+        if graphs is not None:
+            found, B = graphs[0](poses[0].rotation, poses[0].translation)
+            return Rows(ca.sparsify(found), (ca.sparsify(B),), ())
         constants = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in loop.type.constants()))
         return pair_rows(loop.type, constants, poses[0], residual=residual)
 
-    return Part("loop", loop.name, loop.type.holonomic, ((loop.frame_a, loop.frame_b),), (), rows)
+    numeric = not any(isinstance(x, Expression) for x in loop.type.constants())
+    graphs = _loop_graphs(loop.type) if numeric else None
+    frames = ((loop.frame_a, loop.frame_b),)
+    return Part("loop", loop.name, loop.type.holonomic, frames, (), rows, graphs)
+
+
+@lru_cache(200)
+def _loop_graphs(pair: Pair) -> tuple[ca.Function, ca.Function]:
+    """phi and B as a function of R and p, (dB/dt) V as one of R, p and V: made once for all loops of a kind.
+
+    To call them repeats every operation with the simplifications of CasADi, many times faster than to write it again.
+    """
+    R, p, V = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("V", 6)
+    constants = ca.SX(ca.DM(list(pair.constants())))
+    rows = pair_rows(pair, constants, Pose(R, p))
+    turned = rate_of_rows(
+        lambda poses, _: pair_rows(pair, constants, poses[0], residual=False), [Pose(R, p)], [V]
+    )
+    phi = ca.Function("phi", [R, p], [rows.residual, rows.of_pairs[0]])
+    return phi, ca.Function("turned", [R, p, V], [turned])
 
 
 def pair_rows(pair: Pair, constants: ca.SX, X: Pose, *, residual: bool = True) -> Rows:
@@ -316,9 +343,12 @@ def _part(
     for C, owner in zip(rows.of_owners, part.owners, strict=True):
         G[:, owner.v] += C
     types = [owner.type for owner in part.owners]
-    gamma += rate_of_rows(
-        lambda X, q: part.rows(X, q, values, False), poses, velocities, (at, speeds, types)
-    )  # (4)
+    if part.graphs is not None:
+        gamma += ca.sparsify(part.graphs[1](poses[0].rotation, poses[0].translation, velocities[0]))  # (4)
+    else:
+        gamma += rate_of_rows(
+            lambda X, q: part.rows(X, q, values, False), poses, velocities, (at, speeds, types)
+        )  # (4)
     basis = rows.of_pairs[0] if part.kind == "loop" else ca.SX(m, 6)
     return Equations(rows.residual, G, gamma, basis)
 

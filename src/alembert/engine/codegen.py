@@ -70,7 +70,7 @@ def emit_function(
     """
     if target.interprets and not (places or in_place):
         return _listed(name, program, lanes, target, uniform, spacing)
-    if lanes == 1 and sum(program.needed()) > LONG:
+    if lanes == 1 and int(program.needed().sum()) > LONG:
         target = target.compact()
     emitter = _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing, inline)
     if in_place:
@@ -365,7 +365,7 @@ class FunctionSource:
             read = interleaved if self._interleave else from_casadi
             program = read(self.function, fuse=target.fused, table=table)
             chunk, quick = self._chunk or CHUNK, False
-            if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
+            if self._longest is not None and lanes > 1 and len(program) > self._longest:
                 chunk, quick = QUICK_CHUNK, True
             code = emit_function(name, program, lanes, target, chunk=chunk, inline=False)
             return dataclasses.replace(code, quick=quick)

@@ -35,7 +35,8 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     outlets = range(len(buffers), len(buffers) + code.direct + 1)
     buffers += [outlet.SIZE] * len(outlets)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
-    large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
+    # for interpreted code outlets take longer to compile than they save
+    large = {size for size in packed if size >= LARGE} if lanes > 1 and not code.listed else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
     call = {x: packing_symbol(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}

@@ -106,26 +106,34 @@ class InstructionList:
             return (self.a[i], self.b[i], self.c[i])
         return (self.a[i],) if self.b[i] < 0 else (self.a[i], self.b[i])
 
-    def needed(self) -> list[bool]:
-        """Which values some output depends on."""
-        needed = [False] * (len(self.op) + 1)  # the last stands for operands that are not there
-        for result in self.outputs:
-            for i in result:
-                needed[i] = True
-        op, a, b, c = self.op, self.a, self.b, self.c
-        for i in range(len(op) - 1, -1, -1):
-            if needed[i] and op[i] != ca.OP_CONST and op[i] != ca.OP_INPUT:
-                needed[a[i]] = needed[b[i]] = needed[c[i]] = True
-        needed.pop()
-        return needed
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """The operations, and a row for each operand."""
+        return np.array(self.op, dtype=np.int64), np.array([self.a, self.b, self.c], dtype=np.int64)
 
-    def uses(self, needed: Sequence[bool]) -> list[int]:
-        """How often each value is an operand or an output."""
-        op, a, b, c = (np.array(x, dtype=np.int64) for x in (self.op, self.a, self.b, self.c))
-        computed = np.array(needed, dtype=bool) & (op != ca.OP_INPUT) & (op != ca.OP_CONST)
-        operands = np.concatenate([a[computed], b[computed], c[computed], *map(np.array, self.outputs)])
-        count: list[int] = np.bincount(operands[operands >= 0].astype(np.int64), minlength=len(op)).tolist()
-        return count
+    def needed(self) -> np.ndarray:
+        """Which values some output depends on."""
+        return _needed(*self.arrays(), self.outputs)[0]
+
+
+def _needed(
+    op: np.ndarray, operands: np.ndarray, outputs: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which values some output depends on, and how often each of them is an operand or an output."""
+    computed = (op != ca.OP_INPUT) & (op != ca.OP_CONST)
+    read = operands[:, computed]
+    uses = np.bincount(read[read >= 0], minlength=len(op))
+    uses += np.bincount(
+        np.array([i for result in outputs for i in result], dtype=np.int64), minlength=len(op)
+    )
+    needed = np.ones(len(op), dtype=bool)
+    unused = np.flatnonzero(uses == 0)
+    while len(unused):
+        needed[unused] = False
+        read = operands[:, unused[computed[unused]]]
+        read = read[read >= 0]
+        np.subtract.at(uses, read, 1)
+        unused = np.unique(read[uses[read] == 0])
+    return needed, uses
 
 
 def from_casadi(
@@ -137,9 +145,7 @@ def from_casadi(
     """
     program = share_reciprocals(read(function, table))
     join_choices(program)
-    if fuse:
-        fuse_products(program)
-    return program
+    return without_unused(program, fuse=fuse)
 
 
 def interleaved(
@@ -187,8 +193,8 @@ def read(function: ca.Function, table: np.ndarray | None = None) -> InstructionL
     value, numbers = program.value, program._numbers
     ops, first, second = program.op, program.a, program.b
     work = [-1] * max(1, function.sz_w())
-    steps = (algorithm(function) if table is None else table).tolist()
-    for k, (op, i, a, b) in enumerate(steps):
+    columns = (algorithm(function) if table is None else table).T.tolist()
+    for k, (op, i, a, b) in enumerate(zip(*columns, strict=True)):
         if op in BINARY:  # as `value` does; most of the time goes here
             x, y = work[a], work[b]
             if x > y and op in COMMUTATIVE:
@@ -334,8 +340,8 @@ def share_reciprocals(program: InstructionList) -> InstructionList:
     A division costs as much as some ten products. CasADi writes x*(1/d) as x/d, so that the articulated
     recursions divide by the same d many times over; x*(1/d) differs from x/d by at most one rounding.
     """
-    op, a, b, c = (np.array(x, dtype=np.int64) for x in (program.op, program.a, program.b, program.c))
-    divisions = np.flatnonzero((op == ca.OP_DIV) & program.needed())
+    op, (a, b, c) = program.arrays()
+    divisions = np.flatnonzero(op == ca.OP_DIV)
     shared = np.flatnonzero(np.bincount(b[divisions], minlength=1) > 1)
     if not len(shared):
         return program
@@ -371,29 +377,35 @@ def join_choices(program: InstructionList) -> None:
     op, a, b, c = program.op, program.a, program.b, program.c
     if ca.OP_IF_ELSE_ZERO not in op:
         return
-    for i, code in enumerate(op):
-        if code != ca.OP_ADD or op[a[i]] != ca.OP_IF_ELSE_ZERO or op[b[i]] != ca.OP_IF_ELSE_ZERO:
-            continue
+    codes, first, second = (np.array(x, dtype=np.int64) for x in (op, a, b))
+    half = codes == ca.OP_IF_ELSE_ZERO
+    sums = np.flatnonzero(codes == ca.OP_ADD)
+    for i in sums[half[first[sums]] & half[second[sums]]].tolist():
         for yes, no in ((a[i], b[i]), (b[i], a[i])):
             if op[a[no]] == ca.OP_NOT and a[a[no]] == a[yes]:
                 op[i], a[i], b[i], c[i] = SELECT, a[yes], b[yes], b[no]
                 break
 
 
-def fuse_products(program: InstructionList) -> None:
-    """Turn sums of a product into fused multiply-adds, where the product has no other use."""
-    op, a, b, c = program.op, program.a, program.b, program.c
-    uses = program.uses(program.needed())
-    for i, code in enumerate(op):
-        if code != ca.OP_ADD and code != ca.OP_SUB:
-            continue
-        left, right = a[i], b[i]
-        if op[right] == ca.OP_MUL and uses[right] == 1:
-            op[i] = FMA if code == ca.OP_ADD else FNMA
-            a[i], b[i], c[i] = a[right], b[right], left
-        elif op[left] == ca.OP_MUL and uses[left] == 1:
-            op[i] = FMA if code == ca.OP_ADD else FMS
-            a[i], b[i], c[i] = a[left], b[left], right
+def without_unused(program: InstructionList, *, fuse: bool) -> InstructionList:
+    """Only the values that some output needs; with `fuse`, sums of a product that has no other use are multiply-adds."""
+    op, (a, b, c) = program.arrays()
+    needed, uses = _needed(op, np.stack([a, b, c]), program.outputs)
+    leaf = (op == ca.OP_INPUT) | (op == ca.OP_CONST)
+    if fuse:
+        single = (op == ca.OP_MUL) & (uses == 1)
+        sums = np.flatnonzero(needed & ((op == ca.OP_ADD) | (op == ca.OP_SUB)))
+        right, left = single[b[sums]], single[a[sums]]
+        sums, right = sums[left | right], right[left | right]
+        product, other = np.where(right, [b[sums], a[sums]], [a[sums], b[sums]])
+        op[sums] = np.where(op[sums] == ca.OP_ADD, FMA, np.where(right, FNMA, FMS))
+        a[sums], b[sums], c[sums] = a[product], b[product], other
+        needed[product] = False
+    now = np.cumsum(needed) - 1
+    a, b, c = (np.where(leaf | (x < 0), x, now[np.where(leaf, 0, x)])[needed] for x in (a, b, c))
+    outputs = [now[np.array(x, dtype=np.int64)].tolist() for x in program.outputs]
+    lists = [x.tolist() for x in (op[needed], a, b, c)]
+    return InstructionList(program.input_sizes, outputs, *lists, constants=program.constants)
 
 
 @dataclass
@@ -418,41 +430,42 @@ class Chunks:
 
 def in_chunks(program: InstructionList, chunk: int) -> Chunks:
     """Order the values and cut them into pieces, with what each keeps for others."""
-    return _with_lifetimes(in_pieces(program, chunk, program.needed()), program)
+    pieces: list[Chunk] = []
+    for group in in_groups(program):
+        pieces += [group] if group.angles else _cut(group.values, program, chunk)
+    return _with_lifetimes(pieces, program)
 
 
-def in_pieces(program: InstructionList, chunk: int, needed: Sequence[bool]) -> list[Chunk]:
-    """Order the needed values and cut them into pieces.
+def in_groups(program: InstructionList) -> list[Chunk]:
+    """The needed values in order.
 
     Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
     """
-    op, a, b, c = program.op, program.a, program.b, program.c
-    level = [0] * (len(program) + 1)  # the last is that of operands that are not there
+    op, a = program.op, program.a
+    codes = np.array(op, dtype=np.int64)
+    done = ~program.needed() | (codes == ca.OP_INPUT) | (codes == ca.OP_CONST)
+    trigonometric = np.flatnonzero(~done & np.isin(codes, list(TRIGONOMETRIC))).tolist()
+    placed: list[bool] = done.tolist()
+    level = dict.fromkeys(_unplaced_ancestors(trigonometric, program, placed.copy()), 0)
     by_level: list[list[int]] = []
-    placed = [not wanted for wanted in needed]
-    for i, wanted in enumerate(needed):
-        code = op[i]
-        if not wanted:
-            continue
-        if code == ca.OP_INPUT or code == ca.OP_CONST:
-            placed[i] = True
-        elif code in TRIGONOMETRIC:
-            placed[i] = True
-            here = level[a[i]]
-            if here == len(by_level):
+    for i in level:
+        level[i] = max(level.get(j, 0) for j in program.operands(i))
+        if op[i] in TRIGONOMETRIC:
+            if level[i] == len(by_level):
                 by_level.append([])
-            by_level[here].append(i)
-            level[i] = here + 1
-        elif by_level:
-            level[i] = max(level[a[i]], level[b[i]], level[c[i]])
-    pieces: list[Chunk] = []
+            by_level[level[i]].append(i)
+            placed[i] = True
+            level[i] += 1
+    groups: list[Chunk] = []
     for group in by_level:
-        pieces += _cut(_unplaced_ancestors([a[i] for i in group], program, placed), program, chunk)
-        pieces += _angles(group, program)
-    return pieces + _cut([i for i, done in enumerate(placed) if not done], program, chunk)
+        values = _unplaced_ancestors([a[i] for i in group], program, placed)
+        groups += [*([Chunk(values)] if values else []), *_angles(group, program)]
+    rest = np.flatnonzero(~np.array(placed, dtype=bool)).tolist()
+    return [*groups, Chunk(rest)] if rest else groups
 
 
 def _unplaced_ancestors(targets: Sequence[int], program: InstructionList, placed: list[bool]) -> list[int]:
+    """With the targets themselves; they are placed then."""
     found: list[int] = []
     pending = list(targets)
     while pending:

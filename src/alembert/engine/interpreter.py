@@ -23,7 +23,7 @@ import hashlib
 import math
 import struct
 from array import array
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -38,9 +38,10 @@ from alembert.engine.instructions import (
     SELECT,
     TRIGONOMETRIC,
     UNARY,
+    Chunk,
     InstructionList,
     algorithm,
-    in_pieces,
+    in_groups,
 )
 from alembert.engine.target import Target, interpreter_symbol, sincos_symbol
 from alembert.engine.vectormath import Operations, library_calls, vector_type
@@ -59,7 +60,11 @@ Place = Callable[[int, int], int]
 
 
 class Listing:
-    """The list of a program for so many lanes, and the room for its values (vectors)."""
+    """The list of a program for so many lanes, and the room for its values (vectors).
+
+    Values are ordered within windows: by how many of the window have to be there before, then by their operation. What
+    no later window reads makes room for the next.
+    """
 
     def __init__(
         self,
@@ -69,105 +74,141 @@ class Listing:
         input_place: Place,
         output_place: Place,
     ) -> None:
-        self.words = array("i")
         self.room = 0
-        self._program, self._bytes, self._free = program, 8 * lanes, list[int]()
-        needed = program.needed()
-        self._uses = program.uses(needed)
-        self._where = [-1] * len(program)
-        pieces = in_pieces(program, WINDOW, needed)
-        rows = [self._row(len(piece.angles), lanes) for piece in pieces]
-        self.work = sum(len(piece.values) + 10 * len(piece.angles) for piece in pieces)
-        self._load(needed, uniform, input_place, lanes)
-        for k, piece in enumerate(pieces):
-            if piece.angles:
-                self._angles(piece.angles, rows[k], lanes)
-                for values, first in ((piece.sines, rows[k][1]), (piece.cosines, rows[k][2])):
-                    for i, position in values.items():
-                        self._where[i] = first + position * self._bytes
-            self._values(piece.values)
-        where = self._where
-        self._add(
-            OUTPUT,
-            (
-                word
-                for k, result in enumerate(program.outputs)
-                for element, i in enumerate(result)
-                for word in (8 * (len(program.input_sizes) + k), output_place(k, element), where[i])
-            ),
-            3,
-        )
-        self._add(END, (), 1)
-        grain = 1 << max(3, self.room.bit_length() - 3)
-        self.room = (
-            -(-self.room // grain) * grain
-        )  # so that lists of much the same length need code of the same text
-
-    def _add(self, code: int, words: Sequence[int] | Iterator[int], each: int) -> None:
-        """Instructions of one kind, of so many words `each`."""
-        start = len(self.words)
-        self.words.extend((code, 0))
-        self.words.extend(words)
-        self.words[start + 1] = (len(self.words) - start - 2) // each
-        if code != END and not self.words[start + 1]:
-            del self.words[start:]
-
-    def _row(self, count: int, lanes: int) -> tuple[int, int, int]:
-        """Places of so many angles, sines and cosines, each in whole vectors of the machine."""
-        size = -(-count * lanes // WIDEST) * WIDEST // lanes
-        first = self.room
-        self.room += 3 * size
-        return first * self._bytes, (first + size) * self._bytes, (first + 2 * size) * self._bytes
-
-    def _slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        self.room += 1
-        return (self.room - 1) * self._bytes
-
-    def _load(self, needed: Sequence[bool], uniform: Container[int], place: Place, lanes: int) -> None:
-        """Arguments and constants into the workspace, where they stay."""
-        program, where = self._program, self._where
-        found: dict[int, list[int]] = {INPUT: [], UNIFORM: [], CONSTANT: []}
-        for i, op in enumerate(program.op):
-            if not needed[i] or (op != ca.OP_INPUT and op != ca.OP_CONST):
-                continue
-            where[i] = self._slot()
-            a, b = program.a[i], program.b[i]
-            if op == ca.OP_CONST:
-                found[CONSTANT] += (where[i], *struct.unpack("=2i", struct.pack("=d", program.constants[a])))
-            elif a in uniform and lanes > 1:
-                found[UNIFORM] += (where[i], 8 * a, 8 * b)
+        self._program, self._bytes = program, 8 * lanes
+        self._op, self._operands = program.arrays()
+        self._where = np.full(len(program), -1, dtype=np.int64)
+        self._depth = [0] * (len(program) + 1)
+        """of values in their window, which is in higher digits; the last is that of operands that are not there"""
+        groups = in_groups(program)
+        rows = [self._row(group, lanes) for group in groups]
+        self.work = sum(len(group.values) + 10 * len(group.angles) for group in groups)
+        words = self._loads(uniform, input_place, lanes)
+        windows = _windows(groups)
+        dying = self._dying(groups, windows)
+        free = np.empty(0, dtype=np.int64)
+        for group, row, places in zip(groups, rows, windows, strict=True):
+            if group.angles:
+                words += self._angles(group.angles, row)
+                free = np.concatenate([free, self._where[dying[places[0]]]])
             else:
-                found[INPUT] += (where[i], 8 * a, place(a, b))
-        for code, words in found.items():
-            self._add(code, words, 3)
+                order = self._ordered(group.values, places[0])
+                for window, first in zip(places, range(0, len(order), WINDOW), strict=True):
+                    free = self._place(order[first : first + WINDOW], free)
+                    free = np.concatenate([free, self._where[dying[window]]])
+                words += self._values(order)
+        ends = [
+            (8 * (len(program.input_sizes) + k), output_place(k, element), i)
+            for k, result in enumerate(program.outputs)
+            for element, i in enumerate(result)
+        ]
+        table = np.array(ends, dtype=np.int64).reshape(-1, 3)
+        table[:, 2] = self._where[table[:, 2]]
+        words += [*_instructions(OUTPUT, table), np.array([END, 0])]
+        self.words = array("i", np.concatenate(words).astype(np.int32).tobytes())
+        grain = 1 << max(3, self.room.bit_length() - 3)
+        # so that lists of much the same length need code of the same text
+        self.room = -(-self.room // grain) * grain
 
-    def _angles(self, angles: Sequence[int], row: tuple[int, int, int], lanes: int) -> None:
-        where, each = self._where, self._bytes
-        self._add(COPY, [w for k, i in enumerate(angles) for w in (row[0] + k * each, where[i])], 2)
-        zeros = range(row[0] + len(angles) * each, row[1], each)
-        self._add(CONSTANT, [w for place in zeros for w in (place, 0, 0)], 3)
-        self._add(ANGLES, [*row, (row[1] - row[0]) // 8], 4)
+    def _row(self, group: Chunk, lanes: int) -> tuple[int, int, int]:
+        """Places of the angles of a group, their sines and cosines, each in whole vectors of the machine."""
+        size = -(-len(group.angles) * lanes // WIDEST) * WIDEST // lanes
+        row = tuple((self.room + k * size) * self._bytes for k in range(3))
+        self.room += 3 * size
+        for values, first in ((group.sines, row[1]), (group.cosines, row[2])):
+            self._where[list(values)] = first + np.array(list(values.values()), dtype=np.int64) * self._bytes
+        return row  # type: ignore[return-value]
 
-    def _values(self, values: Sequence[int]) -> None:
-        program, where, uses, free, slot = self._program, self._where, self._uses, self._free, self._slot
-        op, a, b, c = program.op, program.a, program.b, program.c
-        leaf = (ca.OP_INPUT, ca.OP_CONST, *TRIGONOMETRIC)
-        for kind, run in _runs(values, program):
-            words: list[int] = []
-            done: list[int] = []
-            for i in run:
-                where[i] = place = slot()
-                words.append(place)
-                for j in (a[i], b[i], c[i]):
-                    if j >= 0:
-                        words.append(where[j])
-                        uses[j] -= 1
-                        if not uses[j]:
-                            done.append(j)
-            self._add(CODES[kind], words, 2 + (b[run[0]] >= 0) + (kind < 0))
-            free += [where[j] for j in done if op[j] not in leaf]
+    def _slots(self, count: int) -> np.ndarray:
+        """New places."""
+        self.room += count
+        return np.arange(self.room - count, self.room) * self._bytes
+
+    def _loads(self, uniform: Container[int], place: Place, lanes: int) -> list[np.ndarray]:
+        """Arguments and constants into the workspace, where they stay."""
+        program = self._program
+        found: dict[int, list[tuple[int, int, int]]] = {INPUT: [], UNIFORM: [], CONSTANT: []}
+        leaves = np.flatnonzero((self._op == ca.OP_INPUT) | (self._op == ca.OP_CONST))
+        self._where[leaves] = self._slots(len(leaves))
+        for i, where in zip(leaves.tolist(), self._where[leaves].tolist(), strict=True):
+            a, b = program.a[i], program.b[i]
+            if program.op[i] == ca.OP_CONST:
+                number = struct.unpack("=2i", struct.pack("=d", program.constants[a]))
+                found[CONSTANT].append((where, *number))
+            elif a in uniform and lanes > 1:
+                found[UNIFORM].append((where, 8 * a, 8 * b))
+            else:
+                found[INPUT].append((where, 8 * a, place(a, b)))
+        return [x for code, table in found.items() for x in _instructions(code, np.array(table))]
+
+    def _dying(self, groups: Sequence[Chunk], windows: Sequence[range]) -> list[np.ndarray]:
+        """For each window, the computed values that are read in it for the last time; results are read at the end."""
+        last = np.full(len(self._op) + 1, -1)  # one more for operands that are not there
+        computed = np.zeros(len(self._op) + 1, dtype=bool)
+        for group, places in zip(groups, windows, strict=True):
+            last[group.angles] = places[0]
+            window = places[0] + np.arange(len(group.values)) // WINDOW
+            last[group.values] = window
+            for operands in self._operands[:, group.values]:
+                np.maximum.at(last, operands, window)
+            computed[group.values] = True
+        computed[[i for result in self._program.outputs for i in result]] = False
+        values = np.flatnonzero(computed)
+        values = values[np.argsort(last[values], kind="stable")]
+        return np.split(
+            values, np.searchsorted(last[values], np.arange(1, windows[-1][-1] + 1 if windows else 1))
+        )
+
+    def _angles(self, angles: Sequence[int], row: tuple[int, int, int]) -> list[np.ndarray]:
+        first, after, each = row[0], row[0] + len(angles) * self._bytes, self._bytes
+        return [
+            *_instructions(COPY, np.stack([np.arange(first, after, each), self._where[angles]], axis=1)),
+            *_instructions(CONSTANT, np.array([(place, 0, 0) for place in range(after, row[1], each)])),
+            *_instructions(ANGLES, np.array([[*row, (row[1] - row[0]) // 8]])),
+        ]
+
+    def _ordered(self, values: Sequence[int], first: int) -> np.ndarray:
+        """Within windows, of which the first is given, by depth and operation."""
+        a, b, c, depth = self._program.a, self._program.b, self._program.c, self._depth
+        for k, start in enumerate(range(0, len(values), WINDOW), first):
+            base = k << 20
+            for i in values[start : start + WINDOW]:
+                depth[i] = 1 + max(base, depth[a[i]], depth[b[i]], depth[c[i]])
+        given = np.array(values)
+        return given[np.lexsort((self._op[given], [depth[i] for i in values]))]
+
+    def _place(self, values: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Places for values; those that are free after it."""
+        left = max(0, len(free) - len(values))
+        reused = len(free) - left
+        self._where[values[:reused]] = free[left:]
+        self._where[values[reused:]] = self._slots(len(values) - reused)
+        return free[:left]
+
+    def _values(self, values: np.ndarray) -> list[np.ndarray]:
+        """Instructions that compute them in this order, those of one kind together."""
+        operands = self._operands[:, values]
+        rows = np.column_stack([self._where[values], *np.where(operands < 0, -1, self._where[operands])])
+        op = self._op[values]
+        starts = np.flatnonzero(np.diff(op, prepend=op[0] - 1))
+        runs = np.diff(starts, append=len(op))
+        codes = np.array([CODES[x] for x in op[starts].tolist()])
+        head = np.full((len(values), 2), -1)
+        head[starts] = np.stack([codes, runs], axis=1)
+        table = np.concatenate([head, rows], axis=1).ravel()
+        return [table[table >= 0]]
+
+
+def _windows(groups: Sequence[Chunk]) -> list[range]:
+    """Which windows each group takes; angles are one."""
+    counts = [max(1, -(-len(group.values) // WINDOW)) for group in groups]
+    ends = np.cumsum(counts).tolist()
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _instructions(code: int, table: np.ndarray) -> list[np.ndarray]:
+    """Words of instructions of one kind, a row each."""
+    return [np.array([code, len(table)]), table.ravel()] if len(table) else []
 
 
 def constants_of(words: array[int]) -> tuple[int, int]:
@@ -178,30 +219,6 @@ def constants_of(words: array[int]) -> tuple[int, int]:
             return at + 2, words[at + 1]
         at += 2 + 3 * words[at + 1]
     return at, 0
-
-
-def _runs(values: Sequence[int], program: InstructionList) -> Iterator[tuple[int, list[int]]]:
-    """The values in an order that respects their dependencies, as many of one operation together as there are."""
-    op, a, b, c = program.op, program.a, program.b, program.c
-    waiting = dict.fromkeys(values, 0)
-    followers: dict[int, list[int]] = {i: [] for i in values}
-    ready: dict[int, list[int]] = {}
-    for i in values:
-        for j in (a[i], b[i], c[i]):
-            if j in waiting:
-                followers[j].append(i)
-                waiting[i] += 1
-        if not waiting[i]:
-            ready.setdefault(op[i], []).append(i)
-    while ready:
-        kind = max(ready, key=lambda x: len(ready[x]))
-        run = ready.pop(kind)
-        yield kind, run
-        for i in run:
-            for j in followers[i]:
-                waiting[j] -= 1
-                if not waiting[j]:
-                    ready.setdefault(op[j], []).append(j)
 
 
 def function(name: str, arguments: int, lanes: int, target: Target) -> str:

@@ -30,7 +30,7 @@ from alembert.simulate.gravity import CentralGravity as CentralGravity
 from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
-from alembert.simulate.loads import Table as Table
+from alembert.simulate.inputs import Table as Table
 from alembert.simulate.mass_flow import MassFlow as MassFlow
 from alembert.simulate.report import Report as Report
 from alembert.simulate.restart import load_run as load_run

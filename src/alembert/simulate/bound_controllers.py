@@ -24,7 +24,7 @@ from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.dynamic_controllers import DynamicController, tracking_gain
 from alembert.simulate.elements import Places
-from alembert.simulate.loads import Table
+from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
 from alembert.spatial import quaternion, so3
 

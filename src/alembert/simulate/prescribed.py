@@ -12,7 +12,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.loads import Table, TimeTables
+from alembert.simulate.inputs import Table, TimeTables
 
 Array = np.ndarray
 

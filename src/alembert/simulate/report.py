@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alembert.algorithms.failures import heavy
-from alembert.errors import NumericalError, warn
 from alembert.model import Model
-from alembert.model.modal import ModalBody
-from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.work import by_simpson
 
@@ -109,160 +105,6 @@ class Report:
         return self.energy_error <= self.energy_limit
 
 
-KEPT, KEPT_BY_STEPS, KEPT_ROUGHLY, BALANCED = 1e-5, 0.05, 0.25, 1e-2
-"""of the largest kinetic energy, the error beyond which a balance is broken: with error control, with fixed steps, with
-those of order 1 and 2, and with error control where work is done (its sum over steps is not as good where forces jump)"""
-LOST = 1e-2
-"""the same, of loops under error control: beyond it the motion is another one, and the run is refused"""
-LOOKED_AT, FEW = 200, 10
-"""records at which the balance is looked at when a run ends; with fewer, the largest kinetic energy is not known well"""
-
-
-def energy_limit(run: Run) -> float:
-    if run.step is not None:
-        scheme = SCHEMES.get(run.integrator)
-        return KEPT_BY_STEPS if scheme is not None and scheme.order > 2 else KEPT_ROUGHLY
-    if not run._system.conserves_energy:
-        return BALANCED
-    return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(run._settings.tolerance)))
-
-
-def _slow(run: Run) -> float:
-    """The kinetic energy at a thousandth of all speeds' units: where there is never more, nothing moves."""
-    model, q = run.model, run.q.reshape(-1, run.q.shape[-1])[0]
-    values = {name: np.ravel(x)[0] for name, x in (run._system.own_parameters or {}).items()} or None
-    return max(
-        float(model.kinetic_energy(q, np.full(model.nv, 1e-3), parameters=values)), np.finfo(float).tiny
-    )
-
-
-FAR = 0.3
-"""of the extent of a flexible body: so deflected, the tip of a cantilever is off by some per cent"""
-FAST = 0.1
-"""of the first frequency: rates beyond which motion-induced stiffness matters"""
-
-
-def warn_of_energy(run: Run) -> None:
-    """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
-    system = run._system
-    if (
-        not run.model.nv
-        or run.q.ndim > 2
-        or len(run.time) < 2
-        or (run.step is not None and not system.conserves_energy)
-    ):
-        return
-    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
-    q, v = run.q[some], run.v[some]
-    kinetic = run.model.kinetic_energy(q, v, parameters=run.parameters)
-    energy = kinetic + run.model.potential_energy(q, parameters=run.parameters)
-    if system.loads.elements is not None:
-        energy = energy + system.loads.elements_at(run.time[some][:, None], q, v, along_time=True)[3]
-    work = 0.0 if run._work is None else run._work[some]
-    error = np.abs(energy - energy[0] - work - run._jumps[some])
-    scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), _slow(run))
-    limit = energy_limit(run)
-    if (
-        len(run.time) < FEW
-    ):  # it may have moved faster in between than at any record, all of which may be at rest
-        between = run.model.difference(q[:-1], q[1:]) / np.diff(run.time)[:, None]
-        means = run.model.kinetic_energy(q[:-1], between, parameters=run.parameters)
-        scale = 3 * max(scale, float(np.max(means)), 1e-3 * float(np.max(np.abs(energy))))
-    if not np.max(error) > limit * scale:
-        return
-    first = int(some[np.argmax(error > limit * scale)])
-    told = "is not kept" if system.conserves_energy else "does not balance the work"
-    message = (
-        f"simulate: the energy {told}: by t = {run.time[first]:.6g} s it is off by {np.max(error) / scale:.1e} of the "
-        f"largest kinetic energy; {_weak_point(run, some, first)}a smaller step or tolerance may help"
-    )
-    if system.constrained and run.step is None and system.conserves_energy and np.max(error) > LOST * scale:
-        raise NumericalError(message)
-    warn(message)
-
-
-def warn_of_stiffening(run: Run) -> None:
-    """Warn where bodies without motion-induced stiffness turn so fast that it matters, or deflections are not small."""
-    flexible = run.model.space.of_bodies
-    if not flexible or any(np.ndim(x) for x in (run.parameters or {}).values()):
-        return
-    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
-    q, v = run.q[..., some, :], run.v[..., some, :]
-    for sentence in heavy(run.model, q, run.parameters):
-        warn(f"simulate: {sentence}")
-    for name, owner in flexible.items():
-        body = run.model.body(name).flexible
-        if body is None:
-            continue
-        _warn_of_deflection(run, name, body, q[..., owner.q])
-        if body.is_consistent:
-            continue
-        motion = run.model.frame_velocity(q, v, name, parameters=run.parameters)
-        rate = float(np.nanmax(np.linalg.norm(motion[..., :3], axis=-1), initial=0.0))
-        first = float(body.frequencies(run.model.parameter_values)[0])
-        if rate > FAST * first:
-            warn(
-                f"simulate: body {name!r} turns at up to {rate:.3g} rad/s, which is {rate / first:.2g} of its first "
-                f"frequency ({first:.3g} rad/s, held at its frame), and its stiffening is {body.stiffening!r}: the "
-                f"stiffness that its motion gives it is left out, which shows from {FAST:g} on; choose "
-                "stiffening='consistent'"
-            )
-
-
-def _warn_of_deflection(run: Run, name: str, body: ModalBody, x: Array) -> None:
-    """Of the nodes, from modal coordinates (..., modes), against the extent of the body."""
-    values: dict[str, Any] = {**run.model.parameter_values, **(run.parameters or {})}
-    if not body.nodes:
-        return
-    places, shapes = (
-        np.array([body.node_array(node.name, field, values) for node in body.nodes])
-        for field in ("position", "shapes")
-    )
-    extent = float(np.linalg.norm(np.ptp(places, axis=0)))
-    moved = float(np.nanmax(np.linalg.norm(np.einsum("...k,pki->...pi", x, shapes), axis=-1)))
-    if extent > 0 and moved > FAR * extent:
-        warn(
-            f"simulate: body {name!r} is displaced by up to {moved:.3g} m, which is {moved / extent:.2g} of its extent; "
-            "modes describe small deflections: cut it into segments (al.flexible.beam(..., segments=4)), or distrust the "
-            "result"
-        )
-
-
-def _weak_point(run: Run, some: Array, first: int) -> str:
-    """Where joints or constraints come near to a singular place before the balance breaks."""
-    system, model = run._system, run.model
-    before = some[some <= first]
-    for owner in (model.space[k] for k in range(len(model.joints))):
-        S = [_smallest(owner.type.subspace(run.q[k, owner.q])) for k in before] if owner.type.nv > 1 else []
-        if S and min(S) < WEAK:
-            t = run.time[before[int(np.argmin(S))]]
-            return f"joint {owner.name!r} comes near to a singular place at t = {t:.6g} s; "
-    if not system.active:
-        return ""
-    G = model.constraint_jacobian(run.q[before], parameters=run.parameters) if not system.switches else None
-    if G is None or not G.shape[-2]:
-        return ""
-    sizes = np.linalg.svd(G, compute_uv=False)
-    rank = int(np.max(np.sum(sizes > 1e-8 * sizes[:, :1], axis=-1)))
-    last = sizes[:, rank - 1] / sizes[:, 0]
-    if np.min(last) > WEAK * np.max(last):
-        return ""
-    t = run.time[before[int(np.argmin(last))]]
-    return (
-        f"loops and couplings come near to losing rank at t = {t:.6g} s, where more than one motion may go on and the step "
-        "decides which; "
-    )
-
-
-WEAK = 0.1
-"""of the best value on the way: where a singular value is less, the place is told"""
-
-
-def _smallest(S: Array) -> float:
-    sizes = np.linalg.svd(np.asarray(S, dtype=float), compute_uv=False)
-    return float(sizes[-1] / sizes[0])
-
-
 def report_of(run: Run) -> Report:
     model, system = run.model, run._system
     E = run.energy
@@ -305,7 +147,7 @@ def report_of(run: Run) -> Report:
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
         spin,
-        energy_limit(run) * max(1.0, _slow(run) / scale),
+        run._energy_limit * max(1.0, run._slow / scale),
         _beyond_limits(run),
         run.passages,
     )

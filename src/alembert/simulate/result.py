@@ -24,6 +24,7 @@ from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.inputs import Settings
 from alembert.simulate.report import Report, report_of
+from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.work import StepNotes, by_simpson, power
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = np.ndarray
+KEPT, KEPT_BY_STEPS, KEPT_ROUGHLY, BALANCED = 1e-5, 0.05, 0.25, 1e-2
+"""of the largest kinetic energy, the error beyond which a balance is broken: with error control, with fixed steps, with
+those of order 1 and 2, and with error control where work is done (its sum over steps is not as good where forces jump)"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,6 +241,25 @@ class Run:
     def report(self) -> Report:
         """How well energy, momentum and unit quaternions were kept, and which limits of the model were not."""
         return report_of(self)
+
+    @property
+    def _energy_limit(self) -> float:
+        """Of the largest kinetic energy, the error beyond which the balance is broken."""
+        if self.step is not None:
+            scheme = SCHEMES.get(self.integrator)
+            return KEPT_BY_STEPS if scheme is not None and scheme.order > 2 else KEPT_ROUGHLY
+        if not self._system.conserves_energy:
+            return BALANCED
+        return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(self._settings.tolerance)))
+
+    @property
+    def _slow(self) -> float:
+        """The kinetic energy at a thousandth of all speeds' units: where there is never more, nothing moves."""
+        model, q = self.model, self.q.reshape(-1, self.q.shape[-1])[0]
+        values = {name: np.ravel(x)[0] for name, x in (self._system.own_parameters or {}).items()} or None
+        return max(
+            float(model.kinetic_energy(q, np.full(model.nv, 1e-3), parameters=values)), np.finfo(float).tiny
+        )
 
     def event_records(self) -> list[tuple[EventRecord, int]]:
         """The events, each with the number of the first record after it."""

@@ -1,4 +1,4 @@
-"""`simulate`: check what is given, choose an integrator, and run it."""
+"""`simulate`: check what is given, choose an integrator, run it, and warn of what shows that the result is wrong."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from alembert.algorithms.failures import heavy
 from alembert.arguments import is_number
-from alembert.errors import ArgumentError, UnsupportedError, warn
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.model import Model
+from alembert.model.modal import ModalBody
 from alembert.model.model import check_model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
@@ -21,7 +23,6 @@ from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long
 from alembert.simulate.compiled_schedule import asked_in_python
 from alembert.simulate.fixed_run import run_fixed
 from alembert.simulate.inputs import Inputs, Settings, Stabilisation
-from alembert.simulate.report import warn_of_energy, warn_of_stiffening
 from alembert.simulate.result import Run
 from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
@@ -31,6 +32,16 @@ _LEAST_TOLERANCE = 2.3e-14
 """below a hundred units of rounding SciPy's integrators raise it themselves"""
 ROUNDING = 1e-14
 """how far off the surface, relative to the size of a loop, a state may be without being put back on it"""
+LOST = 1e-2
+"""the same, of loops under error control: beyond it the motion is another one, and the run is refused"""
+LOOKED_AT, FEW = 200, 10
+"""records at which the balance is looked at when a run ends; with fewer, the largest kinetic energy is not known well"""
+FAR = 0.3
+"""of the extent of a flexible body: so deflected, the tip of a cantilever is off by some per cent"""
+FAST = 0.1
+"""of the first frequency: rates beyond which motion-induced stiffness matters"""
+WEAK = 0.1
+"""of the best value on the way: where a singular value is less, the place is told"""
 
 
 def simulate(
@@ -213,8 +224,8 @@ def simulate(
         run = run_fixed(system, chosen, reason, settings, (q, v, system.x), None)
     if run.step is not None and given is None:
         warn_of_long_steps(system, run.time, run.q, run.v, run.step)
-    warn_of_energy(run)
-    warn_of_stiffening(run)
+    _warn_of_energy(run)
+    _warn_of_stiffening(run)
     return run
 
 
@@ -291,3 +302,120 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     return run_fixed(
         system, run.integrator, run.reason, settings, None, (states[..., k, :], schedule, memory)
     )
+
+
+def _warn_of_energy(run: Run) -> None:
+    """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
+    system = run._system
+    if (
+        not run.model.nv
+        or run.q.ndim > 2
+        or len(run.time) < 2
+        or (run.step is not None and not system.conserves_energy)
+    ):
+        return
+    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
+    q, v = run.q[some], run.v[some]
+    kinetic = run.model.kinetic_energy(q, v, parameters=run.parameters)
+    energy = kinetic + run.model.potential_energy(q, parameters=run.parameters)
+    if system.loads.elements is not None:
+        energy = energy + system.loads.elements_at(run.time[some][:, None], q, v, along_time=True)[3]
+    work = 0.0 if run._work is None else run._work[some]
+    error = np.abs(energy - energy[0] - work - run._jumps[some])
+    scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), run._slow)
+    limit = run._energy_limit
+    if (
+        len(run.time) < FEW
+    ):  # it may have moved faster in between than at any record, all of which may be at rest
+        between = run.model.difference(q[:-1], q[1:]) / np.diff(run.time)[:, None]
+        means = run.model.kinetic_energy(q[:-1], between, parameters=run.parameters)
+        scale = 3 * max(scale, float(np.max(means)), 1e-3 * float(np.max(np.abs(energy))))
+    if not np.max(error) > limit * scale:
+        return
+    first = int(some[np.argmax(error > limit * scale)])
+    told = "is not kept" if system.conserves_energy else "does not balance the work"
+    message = (
+        f"simulate: the energy {told}: by t = {run.time[first]:.6g} s it is off by {np.max(error) / scale:.1e} of the "
+        f"largest kinetic energy; {_weak_point(run, some, first)}a smaller step or tolerance may help"
+    )
+    if system.constrained and run.step is None and system.conserves_energy and np.max(error) > LOST * scale:
+        raise NumericalError(message)
+    warn(message)
+
+
+def _warn_of_stiffening(run: Run) -> None:
+    """Warn where bodies without motion-induced stiffness turn so fast that it matters, or deflections are not small."""
+    flexible = run.model.space.of_bodies
+    if not flexible or any(np.ndim(x) for x in (run.parameters or {}).values()):
+        return
+    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
+    q, v = run.q[..., some, :], run.v[..., some, :]
+    for sentence in heavy(run.model, q, run.parameters):
+        warn(f"simulate: {sentence}")
+    for name, owner in flexible.items():
+        body = run.model.body(name).flexible
+        if body is None:
+            continue
+        _warn_of_deflection(run, name, body, q[..., owner.q])
+        if body.is_consistent:
+            continue
+        motion = run.model.frame_velocity(q, v, name, parameters=run.parameters)
+        rate = float(np.nanmax(np.linalg.norm(motion[..., :3], axis=-1), initial=0.0))
+        first = float(body.frequencies(run.model.parameter_values)[0])
+        if rate > FAST * first:
+            warn(
+                f"simulate: body {name!r} turns at up to {rate:.3g} rad/s, which is {rate / first:.2g} of its first "
+                f"frequency ({first:.3g} rad/s, held at its frame), and its stiffening is {body.stiffening!r}: the "
+                f"stiffness that its motion gives it is left out, which shows from {FAST:g} on; choose "
+                "stiffening='consistent'"
+            )
+
+
+def _warn_of_deflection(run: Run, name: str, body: ModalBody, x: Array) -> None:
+    """Of the nodes, from modal coordinates (..., modes), against the extent of the body."""
+    values: dict[str, Any] = {**run.model.parameter_values, **(run.parameters or {})}
+    if not body.nodes:
+        return
+    places, shapes = (
+        np.array([body.node_array(node.name, field, values) for node in body.nodes])
+        for field in ("position", "shapes")
+    )
+    extent = float(np.linalg.norm(np.ptp(places, axis=0)))
+    moved = float(np.nanmax(np.linalg.norm(np.einsum("...k,pki->...pi", x, shapes), axis=-1)))
+    if extent > 0 and moved > FAR * extent:
+        warn(
+            f"simulate: body {name!r} is displaced by up to {moved:.3g} m, which is {moved / extent:.2g} of its extent; "
+            "modes describe small deflections: cut it into segments (al.flexible.beam(..., segments=4)), or distrust the "
+            "result"
+        )
+
+
+def _weak_point(run: Run, some: Array, first: int) -> str:
+    """Where joints or constraints come near to a singular place before the balance breaks."""
+    system, model = run._system, run.model
+    before = some[some <= first]
+    for owner in (model.space[k] for k in range(len(model.joints))):
+        S = [_smallest(owner.type.subspace(run.q[k, owner.q])) for k in before] if owner.type.nv > 1 else []
+        if S and min(S) < WEAK:
+            t = run.time[before[int(np.argmin(S))]]
+            return f"joint {owner.name!r} comes near to a singular place at t = {t:.6g} s; "
+    if not system.active:
+        return ""
+    G = model.constraint_jacobian(run.q[before], parameters=run.parameters) if not system.switches else None
+    if G is None or not G.shape[-2]:
+        return ""
+    sizes = np.linalg.svd(G, compute_uv=False)
+    rank = int(np.max(np.sum(sizes > 1e-8 * sizes[:, :1], axis=-1)))
+    last = sizes[:, rank - 1] / sizes[:, 0]
+    if np.min(last) > WEAK * np.max(last):
+        return ""
+    t = run.time[before[int(np.argmin(last))]]
+    return (
+        f"loops and couplings come near to losing rank at t = {t:.6g} s, where more than one motion may go on and the step "
+        "decides which; "
+    )
+
+
+def _smallest(S: Array) -> float:
+    sizes = np.linalg.svd(np.asarray(S, dtype=float), compute_uv=False)
+    return float(sizes[-1] / sizes[0])

@@ -22,7 +22,7 @@ from alembert.errors import ArgumentError
 from alembert.model import Sensor
 from alembert.model.printing import unknown
 from alembert.simulate.controllers import SymbolicLaw
-from alembert.simulate.loads import Table
+from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
 from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster, positive
 from alembert.spacecraft.estimators import AttitudeFilter

@@ -31,6 +31,8 @@ def matrix(rows: Sequence[Sequence[Array]]) -> Array:
     """A matrix from rows of scalars or blocks."""
     if is_symbolic(*(entry for row in rows for entry in row)):
         return ca.blockcat([list(row) for row in rows])
+    if all(np.ndim(entry) == 0 for row in rows for entry in row):
+        return np.array(rows, dtype=float)
     blocks = [[np.atleast_2d(np.asarray(entry, dtype=float)) for entry in row] for row in rows]
     return np.block(blocks)
 

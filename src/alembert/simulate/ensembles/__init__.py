@@ -41,7 +41,7 @@ from alembert.simulate.ensembles.members import MemberBlock as MemberBlock
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.feedback import states_of
-from alembert.simulate.loads import Table, no_table_alone
+from alembert.simulate.inputs import Table, no_table_alone
 from alembert.simulate.records import Progress, check_records, check_steps
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32

@@ -23,8 +23,7 @@ from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
 from alembert.simulate.feedback import states_of
-from alembert.simulate.inputs import as_sequence
-from alembert.simulate.loads import EffortsAndTables, Table
+from alembert.simulate.inputs import EffortsAndTables, Table, as_sequence
 from alembert.simulate.run import simulate
 from alembert.simulate.sensors import Measured
 

@@ -8,7 +8,8 @@ import pytest
 
 import alembert as al
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_AND_DERIVATIVES
-from alembert.sweeps import FORWARD_DYNAMICS, Tree, expressions, step_graphs
+from alembert.sweeps import FORWARD_DYNAMICS, Tree, expressions
+from alembert.sweeps import program as programs
 from alembert.sweeps.node import Record
 
 PROGRAMS = {"forward": FORWARD_DYNAMICS, "derivatives": INVERSE_DYNAMICS_AND_DERIVATIVES}
@@ -27,8 +28,8 @@ def function(program, model):
 @pytest.fixture
 def graphs(monkeypatch):
     """None are known at the beginning."""
-    monkeypatch.setattr(step_graphs, "GRAPHS", {})
-    return lambda: sum(map(len, step_graphs.GRAPHS.values()))
+    monkeypatch.setattr(programs, "GRAPHS", {})
+    return lambda: sum(map(len, programs.GRAPHS.values()))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -41,7 +42,7 @@ def test_copies_are_what_the_steps_leave(name, graphs, monkeypatch):
     for model in (al.library.random_tree(5, bodies=11, attachments=True), al.library.satellite()):
         copied = function(PROGRAMS[name], model)
         with monkeypatch.context() as patch:
-            patch.setattr(step_graphs, "apply", lambda step, *records: step(*records))
+            patch.setattr(programs, "apply", lambda step, *records: step(*records))
             made = function(PROGRAMS[name], model)
         rng = np.random.default_rng(6)
         inputs = [rng.normal(size=made.size_in(k)) for k in range(made.n_in())]
@@ -80,12 +81,12 @@ def test_steps_that_know_more_than_they_read_are_run(graphs):
 
     tree = Tree.of(al.library.two_link())
     record = Record(node=tree.nodes(ca.SX(0, 1))[0], q=ca.SX.sym("q", 1))
-    step_graphs.apply(scale, record)
+    programs.apply(scale, record)
     assert record.has("E")
     assert not graphs()
 
 
 def test_as_many_graphs_as_there_is_room_for(graphs, monkeypatch):
-    monkeypatch.setattr(step_graphs, "MOST", 3)
+    monkeypatch.setattr(programs, "MOST_GRAPHS", 3)
     function(FORWARD_DYNAMICS, al.library.chain(3))
     assert 0 < graphs() <= 3
