@@ -835,7 +835,7 @@ def test_xarray(model):
     assert data.mass.shape == (4,)
 
 
-def test_save(model, tmp_path):
+def test_save(model, tmp_path, monkeypatch):
     pytest.importorskip("xarray")
     import xarray
 
@@ -847,3 +847,8 @@ def test_save(model, tmp_path):
     np.testing.assert_array_equal(rows[:, 1:3], run.mean()[0])
     with pytest.raises(ArgumentError, match=r"save: all.txt ends with '.txt', expected .nc or .csv"):
         run.save(tmp_path / "all.txt")
+    with pytest.raises(FileError, match="cannot be written: No such file or directory"):
+        run.save(tmp_path / "none" / "means.csv")
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(UnsupportedError, match="to_xarray: xarray is not installed; pip install"):
+        run.to_xarray()

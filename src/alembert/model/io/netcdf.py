@@ -20,12 +20,18 @@ LARGEST = 8_000_000_000
 """Bytes of all variables, as they are in memory"""
 
 
-def read(path: str | os.PathLike[str], function: str) -> Dataset:
-    """The content of a file; `function` is who needs it, for the message if xarray is not installed."""
+def imported_xarray(function: str) -> Any:
+    """The module; `function` is who needs it, for the message if it is not installed."""
     try:
         import xarray
     except ImportError:
         raise UnsupportedError(f'{function}: xarray is not installed; pip install "alembert[data]"') from None
+    return xarray
+
+
+def read(path: str | os.PathLike[str], function: str) -> Dataset:
+    """The content of a file; `function` is who needs it, for the message if xarray is not installed."""
+    xarray = imported_xarray(function)
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
