@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import zlib
@@ -48,13 +49,18 @@ def read(path: str | os.PathLike[str], function: str) -> Dataset:
 
 
 def write(data: Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a data set, and behind what others read, a checksum of it."""
-    with writing(path):
-        data.to_netcdf(path)
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-        with open(path, "ab") as file:
-            file.write(_MARK + digest)
+    """Write a data set, and behind what others read, a checksum of it.
+
+    In memory first: where the disk is full, HDF5 closes its file again and again, and crashes.
+    """
+    buffer = io.BytesIO()
+    store = imported_xarray("save").backends.H5NetCDFStore.open(buffer, mode="w", lock=False)
+    data.dump_to_store(store)
+    store.close()
+    content = buffer.getbuffer()
+    with writing(path), open(path, "wb") as file:
+        file.write(content)
+        file.write(_MARK + hashlib.sha256(content).digest())
 
 
 def _check_sum(path: Path) -> None:
