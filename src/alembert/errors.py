@@ -61,6 +61,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise FileError(f"{os.fspath(path)}: cannot be written: {reason}") from None
 
 
+def made_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder, made unless it is there; what the system refuses becomes a `FileError`."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    return folder
+
+
 class AlembertWarning(UserWarning):
     """Something was passed over: what does not change the physics, or what the caller asked to leave out."""
 

@@ -2,12 +2,14 @@
 
 import http.client
 import json
+import threading
 from urllib.parse import urlsplit
 
 import pytest
 
 from alembert.editor import Editor, ModelDocument, edit
 from alembert.errors import ArgumentError
+from alembert.view.served import _Handler, _Server
 
 
 @pytest.fixture
@@ -139,3 +141,23 @@ def test_models_that_cannot_be_drawn_can_be_mended(editor):
     ):
         assert act(editor, **action)["error"].startswith(said)
     assert act(editor, do="undo")["scene"] is not None
+
+
+@pytest.mark.parametrize(("error", "told"), [(ConnectionResetError, False), (ValueError, True)])
+def test_a_page_that_is_closed_too_early_is_not_told(editor, capsys, monkeypatch, error, told):
+    """Only what is a fault of ours comes to the terminal."""
+    ended = threading.Event()
+
+    def write(self, *_):
+        raise error("gone")
+
+    def close(self, request, shutdown=_Server.shutdown_request):
+        shutdown(self, request)
+        ended.set()
+
+    monkeypatch.setattr(_Handler, "_send", write)
+    monkeypatch.setattr(_Server, "shutdown_request", close)
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask(editor, "state")
+    assert ended.wait(30)
+    assert ("Traceback" in capsys.readouterr().err) is told

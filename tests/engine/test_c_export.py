@@ -8,7 +8,7 @@ from engine_helpers import pendulum_like
 from test_codegen import BINARY, UNARY
 
 from alembert.engine import export_c
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 
 compiler = shutil.which("cc") or shutil.which("gcc")
 
@@ -90,3 +90,14 @@ def test_names(tmp_path):
         export_c(f, "double", tmp_path)
     with pytest.raises(ArgumentError, match=r"export_c: the name 'q' is used twice"):
         export_c(f, "named", tmp_path, argument_names=["q"], result_names=["q"])
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    x = ca.SX.sym("x")
+    f = ca.Function("f", [x], [x])
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(FileError, match="taken: cannot be made"):
+        export_c(f, "f", tmp_path / "taken")
+    (tmp_path / "f.c").mkdir()
+    with pytest.raises(FileError, match="cannot be written: Is a directory"):
+        export_c(f, "f", tmp_path)

@@ -671,6 +671,7 @@ def test_forged_blocks_are_computed_again(model, tmp_path):
         "q": good["q"][:, :, :1],
         "v": np.zeros(3),
         "time": np.float64(1.0),
+        "slow": np.zeros((3, 3)),
         "event_times": np.zeros(4),
         "event_states": np.zeros((0,)),
         "failed": np.array([7]),
@@ -682,6 +683,8 @@ def test_forged_blocks_are_computed_again(model, tmp_path):
         again = ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS)
         assert again.computed == (3 if name != "event_states" else again.computed)
         np.testing.assert_array_equal(again.q, first.q)
+    np.savez(path, **{**good, "time": np.full_like(good["time"], np.nan)})
+    assert ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS).computed == 3
     np.savez_compressed(path, **{**good, "recorded:bomb": np.zeros(10**7)})
     assert ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS).computed == 3
 
@@ -835,7 +838,31 @@ def test_xarray(model):
     assert data.mass.shape == (4,)
 
 
-def test_save(model, tmp_path):
+def test_a_full_disk(tmp_path):
+    """In a process of its own: where HDF5 meets a full disk, it may crash some time later."""
+    script = tmp_path / "full.py"
+    script.write_text("""
+import resource, signal, sys
+import alembert as al
+run = al.simulate(al.library.pendulum(), [0.1], duration=0.1, step=0.01)
+many = al.ensemble(run.model, {"q0": [[0.1], [0.2]]}, duration=0.1, step=0.01)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+for save in (run.save, many.save):
+    for name in ("x.nc", "x.csv"):
+        try:
+            save(name)
+        except al.FileError as error:
+            print(error)
+""")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.splitlines() == [
+        f"{name}: cannot be written: File too large" for name in ("x.nc", "x.csv", "x.nc", "x.csv")
+    ]
+    assert not done.stderr
+
+
+def test_save(model, tmp_path, monkeypatch):
     pytest.importorskip("xarray")
     import xarray
 
@@ -847,3 +874,8 @@ def test_save(model, tmp_path):
     np.testing.assert_array_equal(rows[:, 1:3], run.mean()[0])
     with pytest.raises(ArgumentError, match=r"save: all.txt ends with '.txt', expected .nc or .csv"):
         run.save(tmp_path / "all.txt")
+    with pytest.raises(FileError, match="cannot be written: No such file or directory"):
+        run.save(tmp_path / "none" / "means.csv")
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(UnsupportedError, match="to_xarray: xarray is not installed; pip install"):
+        run.to_xarray()

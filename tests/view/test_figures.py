@@ -67,6 +67,26 @@ def test_names_are_not_mathematics(tmp_path):
     run = al.simulate(builder.build(), [0.1], duration=0.05)
     figure = run.plot(path=tmp_path / "run.png")
     assert len(labels(figure.axes[0])) == 1
+    problem = al.optimal.Problem(run.model, 1.0, start={"q": [0.0], "v": 0}, end={"q": [0.1]})
+    figure = problem.solve(4).plot(tmp_path / "solution.png")
+    assert len(labels(figure.axes[0])) == 1
+    phases = al.optimal.Phases({"_$1": problem, "$2": problem.replace(start=None)})
+    figure = phases.solve(4).plot(tmp_path / "phases.png")
+    assert len(labels(figure.axes[0])) == 1
+    beside = al.compare({"time": [0, 1], "_$x_{": [1, 2]}, {"time": [0, 1], "_$x_{": [1, 3]})
+    beside.plot(path=tmp_path / "beside.png")
+
+
+def test_every_figure_says_where_it_cannot_be_written(tmp_path):
+    beside = al.compare({"time": [0, 1], "x": [1, 2]}, {"time": [0, 1], "x": [1, 3]})
+    speeds = al.flexible.Campbell(
+        np.array([0.0, 1.0]), np.full((2, 1), 1j), np.ones((2, 1, 1)), np.ones((2, 1))
+    )
+    for shown in (beside, speeds):
+        with pytest.raises(FileError, match="cannot be written"):
+            shown.plot(path=tmp_path / "none" / "x.png")
+        with pytest.raises(ArgumentError, match=r"x\.foo: Format 'foo' is not supported"):
+            shown.plot(path=tmp_path / "x.foo")
 
 
 @pytest.mark.parametrize("kind", ["bode", "poles", "modes"])

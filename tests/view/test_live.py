@@ -231,6 +231,9 @@ def test_only_its_own_page_may_talk_to_it():
             (own[:-1], origin),
         ):
             assert connect(url, port, origin=sent) == 403, (url, sent)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(f"GET /\xff\xfe/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode("latin-1"))
+            assert b" 403 " in connection.recv(64)
         for url in (f"http://127.0.0.1:{port}/", viewer.url[:-2]):
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(url, timeout=30)

@@ -11,7 +11,7 @@ import typer
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
 from alembert.cli.scenes import SCENES, DemoScene, coloured
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, made_folder
 from alembert.model.printing import unknown
 from alembert.study.parts import Grid
 
@@ -121,23 +121,16 @@ def play(path: Path) -> Path:
     from alembert import library
     from alembert.deploy import live_page
 
-    _make(path.parent)
+    made_folder(path.parent)
     chain = coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
     return live_page(chain, path, title="A chain to play with")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
 
 
 def write(scenes: list[DemoScene], path: Path) -> Path:
     """One page with a tab for each scene."""
     from alembert.view import Animation, write_page
 
-    _make(path.parent)
+    made_folder(path.parent)
     motions = [
         Animation(
             scene.model,

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.deploy.source import CSource, made_folder
+from alembert.deploy.source import CSource
 from alembert.engine.c_export import c_function, export_c
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -81,7 +81,6 @@ def c_controller(
     sample = {"t": np.zeros(1), "y": rng.uniform(-1, 1, len(alone.measured)), "x": given.initial()}
     sample["r"] = np.array(list(alone.set_points.values()))
     names = [f.name_in(k) for k in kept]
-    made_folder(Path(directory))
     files = export_c(
         whole,
         name,

@@ -25,7 +25,7 @@ from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.c_export import c_number
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model
 
 RUNTIME = Path(__file__).parent / "assets" / "fmi.c"
@@ -146,7 +146,7 @@ def fmu(
             library.parent.mkdir(exist_ok=True)
             compiler.shared_library("fmu", [file], library, entry)
             binaries[f"binaries/{FOLDERS[version].get(entry, entry)}/{library.name}"] = library
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        with writing(target), zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("modelDescription.xml", description)
             archive.writestr("sources/model.c", source)
             if version == 3:

@@ -17,7 +17,7 @@ from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.c_export import c_number, single_text
 from alembert.engine.c_precision import SINGLE_TOLERANCE, checked_precision, representable
-from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, made_folder, writing
 from alembert.model import Model
 
 STATES = 5
@@ -66,14 +66,6 @@ class CSource:
             return compiler.loaded_size(target)
 
 
-def made_folder(folder: Path) -> None:
-    """Make a folder, unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
-
-
 def c_source(
     model: Model,
     directory: str | os.PathLike[str],
@@ -117,8 +109,7 @@ def c_source(
             "c_source: sensors or sampled laws have a clock that counts further than single precision does; use "
             "precision='double'"
         )
-    folder = Path(directory)
-    made_folder(folder)
+    folder = made_folder(directory)
     texts = {
         f"{name}.h": _header(program),
         f"{name}.c": f'/* Written by Alembert. */\n#include "{name}.h"\n\n{program.text}\n{start_text(program)}',
@@ -127,8 +118,9 @@ def c_source(
     if single:
         for file in (f"{name}.h", f"{name}.c"):
             texts[file] = single_text("c_source", texts[file])
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
+    with writing(folder):
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
     return CSource(
         tuple(folder / file for file in texts),
         dict(program.operations),

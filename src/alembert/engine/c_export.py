@@ -20,7 +20,7 @@ from alembert.engine import instructions
 from alembert.engine.c_precision import SINGLE_TOLERANCE, checked_precision, in_single, representable
 from alembert.engine.instructions import InstructionList
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, made_folder, writing
 
 TOLERANCE = 1e-9  # of the test program, relative to the largest expected element: conditioning and rounding
 
@@ -72,8 +72,7 @@ def export_c(
         inputs = [representable(x) for x in inputs]
     outputs = [np.asarray(ca.DM(x).full()) for x in function.call([ca.DM(x) for x in inputs])]
 
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = made_folder(directory)
     sizes = [*code.input_sizes, *(len(elements) for elements in code.outputs)]
     prototype = _prototype(name, arguments, results)
     files = {
@@ -84,8 +83,9 @@ def export_c(
     if single:
         for file in (f"{name}.h", f"{name}.c"):
             files[file] = single_text("export_c", files[file])
-    for file, text in files.items():
-        (directory / file).write_text(text, encoding="utf-8")
+    with writing(directory):
+        for file, text in files.items():
+            (directory / file).write_text(text, encoding="utf-8")
     return [directory / file for file in files]
 
 

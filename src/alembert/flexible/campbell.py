@@ -27,6 +27,7 @@ from alembert import arguments
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.expression import floats
 from alembert.model import Model
+from alembert.view import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,18 +79,14 @@ class Campbell:
         self, *, orders: tuple[float, ...] = (1.0, 2.0), path: str | PathLike[str] | None = None
     ) -> Figure:
         """Frequencies over the rate, with lines of the given orders; needs matplotlib. `path` saves it."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        figure = figures.new_figure("plot", 7, 4.5)
         axes = figure.subplots()
         axes.plot(self.rates, self.frequencies, ".-", ms=3)
         for order in orders:
             axes.plot(self.rates, order * self.rates, "k--", lw=0.8)
             axes.annotate(f"{order:g}x", (self.rates[-1], order * self.rates[-1]))
         axes.set(xlabel="rate [rad/s]", ylabel="frequency [rad/s]", ylim=(0, 1.05 * self.frequencies.max()))
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        return figures.save(figure, path)
 
 
 def campbell(

@@ -29,6 +29,7 @@ from alembert import arguments
 from alembert.control import SecondOrder
 from alembert.errors import ArgumentError
 from alembert.flexible.campbell import pairs
+from alembert.view import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,20 +183,16 @@ class StabilityMap:
 
     def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
         """Where it is stable, over the gains; needs matplotlib. `path` saves it."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 5), layout="constrained")
+        figure = figures.new_figure("plot", 6, 5)
         axes = figure.subplots()
         size = np.abs(self.growth).max() or 1.0
         mesh = axes.pcolormesh(
             *self.gains, self.growth.T, cmap="RdBu_r", vmin=-size, vmax=size, shading="nearest"
         )
         axes.contour(*self.gains, self.growth.T, levels=[0.0], colors="k")
-        axes.set(xlabel=self.names[0], ylabel=self.names[1])
+        axes.set(xlabel=figures.plain(self.names[0]), ylabel=figures.plain(self.names[1]))
         figure.colorbar(mesh, label="largest real part of a pole [1/s]")
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        return figures.save(figure, path)
 
 
 def stability_map(

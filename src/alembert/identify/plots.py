@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import UnsupportedError
+from alembert.errors import made_folder
+from alembert.view.figures import new_figure, plain, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,35 +20,30 @@ _MEASURED, _PREDICTED, _PRIOR = "#8a8f98", "#c2410c", "#1d4ed8"
 
 
 def figures(result: Identification, folder: str | Path | None) -> dict[str, Figure]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("plot: matplotlib is not installed; pip install matplotlib") from None
     made = {
-        "efforts": _efforts(result, Figure),
-        "residuals": _residuals(result, Figure),
-        "parameters": _parameters(result, Figure),
+        "efforts": _efforts(result),
+        "residuals": _residuals(result),
+        "parameters": _parameters(result),
     }
     if folder is not None:
-        where = Path(folder)
-        where.mkdir(parents=True, exist_ok=True)
+        where = made_folder(folder)
         for name, figure in made.items():
-            figure.savefig(where / f"{name}.png", dpi=110)
+            save(figure, where / f"{name}.png")
     return made
 
 
-def _grid(Figure: Any, count: int, title: str, height: float = 2.0) -> tuple[Any, list[Any]]:
+def _grid(count: int, title: str, height: float = 2.0) -> tuple[Any, list[Any]]:
     columns = 1 if count == 1 else 2
     rows = -(-count // columns)
-    figure = Figure(figsize=(11, 0.6 + height * rows), layout="constrained")
-    figure.suptitle(title)
+    figure = new_figure("plot", 11, 0.6 + height * rows)
+    figure.suptitle(plain(title))
     axes = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
     for spare in axes[count:]:
         spare.set_axis_off()
     return figure, axes[:count]
 
 
-def _efforts(result: Identification, Figure: Any) -> Figure:
+def _efforts(result: Identification) -> Figure:
     """Measured and predicted efforts over time."""
     data = result.data
     t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
@@ -59,13 +55,13 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
         for name, unit in zip(model.speed_names, speeds, strict=True)
     }
     units = [of_all[name] for name in names]  # those of independent speeds, where loops are closed
-    figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: measured and predicted efforts")
+    figure, axes = _grid(len(names), f"{result.prior_model.name}: measured and predicted efforts")
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
         axis.plot(t, result.measured[:, k], ".", ms=2, color=_MEASURED, label="measured")
         axis.plot(t, predicted[:, k], "-", lw=1, color=_PREDICTED, label="predicted")
         share = result.r_squared[k]
         quality = "constant" if np.isnan(share) else f"R² = {share:.4f}"
-        axis.set_title(f"{name}   {quality}", fontsize=9, loc="left")
+        axis.set_title(plain(f"{name}   {quality}"), fontsize=9, loc="left")
         axis.margins(x=0)
         axis.set_ylabel(units[k], fontsize=8)
         if k >= len(names) - 2:
@@ -74,28 +70,27 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     return figure
 
 
-def _residuals(result: Identification, Figure: Any) -> Figure:
+def _residuals(result: Identification) -> Figure:
     """Residuals in units of the noise, against the normal distribution."""
     names = result.effort_names
-    figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: residuals / noise", 1.8)
+    figure, axes = _grid(len(names), f"{result.prior_model.name}: residuals / noise", 1.8)
     x = np.linspace(-4, 4, 200)
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
         scaled = result.residuals[:, k] / result.noise[k]
         axis.hist(np.clip(scaled, -4, 4), bins=48, range=(-4, 4), density=True, color=_MEASURED, alpha=0.7)
         axis.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), lw=1, color=_PREDICTED)
-        axis.set_title(f"{name}   noise {result.noise[k]:.3g}", fontsize=9, loc="left")
+        axis.set_title(plain(f"{name}   noise {result.noise[k]:.3g}"), fontsize=9, loc="left")
         axis.set_yticks([])
         if k >= len(names) - 2:
             axis.set_xlabel("residual / noise")
     return figure
 
 
-def _parameters(result: Identification, Figure: Any) -> Figure:
+def _parameters(result: Identification) -> Figure:
     """Base parameters: estimates less prior with two standard errors, and the consistent ones."""
     groups = _in_groups(result)
     scale = _scales(result, groups)
     figure, axes = _grid(
-        Figure,
         len(groups),
         f"{result.prior_model.name}: base parameters, change from the prior\n"
         "relative to the largest first or second moment of the body, or to the joint parameter itself",
@@ -114,9 +109,9 @@ def _parameters(result: Identification, Figure: Any) -> Figure:
         axis.set_ylim(-reach, reach)
         names = [result.base.names[result.base.independent[k]] for k in members]
         axis.set_xticks(
-            at, [name.removeprefix(f"{title}.") for name in names], rotation=60, fontsize=7, ha="right"
+            at, [plain(name.removeprefix(f"{title}.")) for name in names], rotation=60, fontsize=7, ha="right"
         )
-        axis.set_title(title, fontsize=9, loc="left")
+        axis.set_title(plain(title), fontsize=9, loc="left")
     axes[0].plot([], [], "o", ms=3, color=_PRIOR, label="least squares ± 2 std errors")
     axes[0].plot([], [], "_", ms=9, mew=1.5, color=_PREDICTED, label=result.method)
     axes[0].legend(fontsize=7, loc="lower right")

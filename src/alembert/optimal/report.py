@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError
 from alembert.linear import quantities
-from alembert.view.figures import new_figure, save
+from alembert.model.io.netcdf import imported_xarray
+from alembert.view.figures import new_figure, plain, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,10 +27,7 @@ _ONE = {"speeds": "speed", "angles": "angle", "positions": "position", "torques"
 
 def to_xarray(solution: Solution) -> Dataset:
     """An `xarray.Dataset` with names and units (needs the extra `data`)."""
-    try:
-        import xarray as xr
-    except ImportError:
-        raise ArgumentError('solution.to_xarray needs xarray: pip install "alembert[data]"') from None
+    xr = imported_xarray("solution.to_xarray")
     controls = xr.DataArray(
         solution.controls,
         dims=("interval", "control"),
@@ -150,11 +147,11 @@ def plot(solution: Solution, path: str | Path | None = None) -> Figure:
     styles = ["-", "--", ":", "-."]
     for ax, panel in zip(axes[:, 0], shown, strict=True):
         for k, (name, x) in enumerate(panel.lines.items()):
-            (line,) = ax.plot(panel.time, x, styles[k % 4], label=name)
+            (line,) = ax.plot(panel.time, x, styles[k % 4], label=plain(name))
             for bound in panel.bounds.get(name, ()):
                 if np.isfinite(bound) and _is_near(bound, x):
                     ax.axhline(bound, color=line.get_color(), linewidth=0.8, alpha=0.5, linestyle=(0, (8, 3)))
-        ax.set_ylabel(panel.label, fontsize=8)
+        ax.set_ylabel(plain(panel.label), fontsize=8)
         ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.grid(alpha=0.3)
     axes[-1, 0].set_xlabel("time [s]")
@@ -181,7 +178,10 @@ def convergence(solution: Solution | PhasesSolution, path: str | Path | None = N
                 else ", ".join(str(r.steps) for r in of)
             )
             ax.semilogy(
-                np.arange(1, len(of) + 1), np.where(np.isfinite(errors), errors, np.nan), "o-", label=label
+                np.arange(1, len(of) + 1),
+                np.where(np.isfinite(errors), errors, np.nan),
+                "o-",
+                label=plain(label),
             )
         ax.set_xlabel("mesh")
         ax.set_xticks(np.arange(1, max(map(len, rounds.values())) + 1))
@@ -227,16 +227,18 @@ def plot_phases(solution: PhasesSolution, path: str | Path | None = None) -> Fig
         colors: dict[str, Any] = {}
         for time, panel in parts:
             for name, x in panel.lines.items():
-                (line,) = ax.plot(time, x, color=colors.get(name), label=None if name in colors else name)
+                (line,) = ax.plot(
+                    time, x, color=colors.get(name), label=None if name in colors else plain(name)
+                )
                 colors.setdefault(name, line.get_color())
         for _, motion in solution.items():
             ax.axvline(motion.time[-1], color="0.6", linewidth=0.8)
-        ax.set_ylabel(label, fontsize=8)
+        ax.set_ylabel(plain(label), fontsize=8)
         ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.grid(alpha=0.3)
     for name, motion in solution.items():
         place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 30, "fontsize": 7}
-        axes[0].annotate(name, (motion.time[0], 1.06), **place, ha="left", va="bottom")
+        axes[0].annotate(plain(name), (motion.time[0], 1.06), **place, ha="left", va="bottom")
     axes[-1].set_xlabel("time [s]")
     return save(figure, path)
 

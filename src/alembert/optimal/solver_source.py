@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from alembert.engine.c_export import c_function, c_number
-from alembert.errors import ArgumentError, FileError
+from alembert.errors import ArgumentError, made_folder, writing
 from alembert.optimal.solver_routine import FOUND, SolverRoutine, parts_of
 from alembert.optimal.stages import Ends, Stages
 
@@ -53,11 +53,7 @@ def write_solver(
     """See `PreparedProblem.export_c`; `given` are p, limits, tables and memory to begin with, `sample` what Python finds."""
     if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
         raise ArgumentError(f"export_c: {name!r} is not a name in C")
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    folder = made_folder(directory)
     body, counts = [], {}
     for label, function in routine.parts.functions.items():
         text, counts[label] = c_function(function, f"{name}_in_{label}", static=True)
@@ -69,8 +65,9 @@ def write_solver(
         f"{name}.c": _source(name, routine, given, [*body, *solve]),
         f"{name}_test.c": _test(name, routine, given, duration, sample, places["start"]),
     }
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
+    with writing(folder):
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
     return SolverSource(
         tuple(folder / file for file in texts),
         _operations(routine, counts),

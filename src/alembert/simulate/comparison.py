@@ -19,6 +19,7 @@ import numpy as np
 from alembert import arguments
 from alembert.errors import ArgumentError
 from alembert.simulate.result import Run
+from alembert.view import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,19 +118,15 @@ class Comparison:
 
     def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
         """Measured and computed over time, a panel for each; needs matplotlib. `path` saves it."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 2.2 * len(self.signals)), layout="constrained")
+        figure = figures.new_figure("plot", 7, 2.2 * len(self.signals))
         panels = figure.subplots(len(self.signals), 1, squeeze=False)[:, 0]
         for axes, s in zip(panels, self.signals, strict=True):
             axes.plot(s.time, s.measured, ".", ms=3, label="measured")
             axes.plot(s.time, s.computed, lw=1, label="computed")
-            axes.set_ylabel(f"{s.name} [{s.unit}]" if s.unit else s.name)
+            axes.set_ylabel(figures.plain(f"{s.name} [{s.unit}]" if s.unit else s.name))
         panels[0].legend()
         panels[-1].set_xlabel("time [s]")
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        return figures.save(figure, path)
 
 
 def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> Comparison:

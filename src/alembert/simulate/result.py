@@ -465,10 +465,9 @@ class Run:
 
     def to_xarray(self) -> Dataset:
         """With names and units; needs xarray (pip install alembert[data])."""
-        import xarray
-
         from alembert.model.io.native import dumps
 
+        xarray = netcdf.imported_xarray("to_xarray")
         model = self.model
         batch = [f"motion{k}" if k else "motion" for k in range(self.q.ndim - 2)]
         coords: dict[str, Any] = {

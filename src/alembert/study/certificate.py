@@ -19,7 +19,7 @@ from alembert.control import (
     StateSpace,
     mu_response,
 )
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.linear import UncertainLinearModel
 from alembert.simulate import DynamicController, Ensemble
 from alembert.study import figures, report
@@ -295,7 +295,8 @@ class LoopCertificate:
             data = base64.b64encode(figures.drawn(figure, "png")).decode()
             parts.append(f"<h2>{head}</h2>\n<img alt='{head}' src='data:image/png;base64,{data}'>")
         parts.append(f"<h2>The linear models</h2>\n<p>{escape(str(self.family.certificate))}</p>")
-        path.write_text(report.page(title, parts), encoding="utf-8")
+        with writing(path):
+            path.write_text(report.page(title, parts), encoding="utf-8")
         return path
 
 

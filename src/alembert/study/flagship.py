@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from alembert import spacecraft as sc
-from alembert.errors import FileError, writing
+from alembert.errors import made_folder, writing
 from alembert.linear import linearize
 from alembert.model import Model
 from alembert.model.io import load, save
@@ -78,11 +78,7 @@ def fly(
 
     `ranges` are those of uncertain parameters; `told` is called with the name of each stage before it begins.
     """
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    folder = made_folder(folder)
     clock = _Clock(told)
     with clock("the model, from a file"):
         save(vehicle(), folder / "orbiter.toml")

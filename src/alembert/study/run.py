@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import AlembertError, FileError, writing
+from alembert.errors import AlembertError, FileError, made_folder, writing
 from alembert.model import Model, ModelBuilder
 from alembert.study import report
 from alembert.study.file import Study
@@ -44,11 +44,7 @@ def run_study(study: Study, *, command: Sequence[str] = (), progress: bool | Non
     except AlembertError as error:
         raise study.located(error) from error
     model = outcome.model or model
-    folder = study.folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    folder = made_folder(study.folder)
     for kind, name in study.outputs.items():
         if not inside(folder, folder / name):
             raise study.source.error(

@@ -44,7 +44,7 @@ class Guard:
         if len(origins) > 1 or any(origin != f"http://{hosts[0]}" for origin in origins):
             return "this viewer serves its own page only"
         given = path.partition("?")[0].lstrip("/").partition("/")[0]
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
+        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
             return "the address of this viewer has a token, which is missing here"
         return None
 

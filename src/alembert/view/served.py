@@ -11,6 +11,7 @@ import html
 import http.server
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -133,6 +134,11 @@ class _Server(http.server.ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that is closed while it is answered is no fault to tell of."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def server_close(self) -> None:
         """Browsers keep connections: those are ended too."""

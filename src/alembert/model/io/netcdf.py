@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import zlib
@@ -20,12 +21,18 @@ LARGEST = 8_000_000_000
 """Bytes of all variables, as they are in memory"""
 
 
-def read(path: str | os.PathLike[str], function: str) -> Dataset:
-    """The content of a file; `function` is who needs it, for the message if xarray is not installed."""
+def imported_xarray(function: str) -> Any:
+    """The module; `function` is who needs it, for the message if it is not installed."""
     try:
         import xarray
     except ImportError:
         raise UnsupportedError(f'{function}: xarray is not installed; pip install "alembert[data]"') from None
+    return xarray
+
+
+def read(path: str | os.PathLike[str], function: str) -> Dataset:
+    """The content of a file; `function` is who needs it, for the message if xarray is not installed."""
+    xarray = imported_xarray(function)
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -42,13 +49,18 @@ def read(path: str | os.PathLike[str], function: str) -> Dataset:
 
 
 def write(data: Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a data set, and behind what others read, a checksum of it."""
-    with writing(path):
-        data.to_netcdf(path)
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-        with open(path, "ab") as file:
-            file.write(_MARK + digest)
+    """Write a data set, and behind what others read, a checksum of it.
+
+    In memory first: where the disk is full, HDF5 closes its file again and again, and crashes.
+    """
+    buffer = io.BytesIO()
+    store = imported_xarray("save").backends.H5NetCDFStore.open(buffer, mode="w", lock=False)
+    data.dump_to_store(store)
+    store.close()
+    content = buffer.getbuffer()
+    with writing(path), open(path, "wb") as file:
+        file.write(content)
+        file.write(_MARK + hashlib.sha256(content).digest())
 
 
 def _check_sum(path: Path) -> None:

@@ -98,7 +98,7 @@ class MemberBlock:
             {key.removeprefix(PARAMETER): x for key, x in arrays.items() if key.startswith(PARAMETER)},
             events,
             {key.removeprefix(RECORDED): x for key, x in arrays.items() if key.startswith(RECORDED)},
-            str(arrays["slow"][0]) if "slow" in arrays else "",
+            _text(arrays["slow"]) if "slow" in arrays else "",
         )
 
     @classmethod
@@ -135,7 +135,14 @@ class MemberBlock:
             and all(x.ndim and len(x) == len(members) for x in parts)
             and all(np.issubdtype(x.dtype, np.floating) for x in numbers)
             and all(k in members for k in (*self.failures, *self.events))
+            and bool(np.isfinite(self.time).all())
         )
+
+
+def _text(array: Array) -> str:
+    if array.shape != (1,) or array.dtype.kind != "U":
+        raise ValueError("expected one text")
+    return str(array[0])
 
 
 def _written(quantities: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, writing
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.simulate.channels import Channel
@@ -229,7 +229,7 @@ class Ensemble:
             raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
         names = [f"q.{name}" for name in self.model.coordinate_names]
         names += [f"v.{name}" for name in self.model.speed_names]
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with writing(path), path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["time", *(f"{kind}.{name}" for kind in ("mean", "deviation") for name in names)])
             for row in np.column_stack([self.time, *self.mean(), *self.deviation()]):
@@ -238,8 +238,7 @@ class Ensemble:
 
     def to_xarray(self) -> Dataset:
         """With names; needs xarray (pip install "alembert[data]")."""
-        import xarray
-
+        xarray = netcdf.imported_xarray("to_xarray")
         model = self.model
         coords: dict[str, Any] = {}
         data: dict[str, Any] = {}
