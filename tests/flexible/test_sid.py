@@ -1,6 +1,6 @@
 """Standard input data: files written here from sums over point masses, in the ways of several programs, read back.
 
-On 18 November 2026 the blocks of a published file (balken1m of EMBS_ModelicaLib, written by PY_SID: J in six rows, a frame that
+On 18 November 2026 the blocks of a published file (balken1m of EMBS_ModelicaLib, by PY_SID: J in six rows, a frame that
 is fixed to no node) were read: 0.785 kg, the centre half a metre along x, 8.36 Hz by its Ke and Me. Its Ct does not fit its
 Me (|Ct|^2 > m Me), so that a model refuses the body with a sentence.
 """
