@@ -104,3 +104,18 @@ def test_messages(model, problem):
     builder.body("boom", beam(1.0, 1.0, EI_z=1.0, bending_y=1), joint=al.Revolute(), joint_name="boom")
     with pytest.raises(al.ModelError, match="a joint is called 'boom' as the flexible body is"):
         builder.build()
+
+
+def test_modes_too_fast_for_explicit_steps_are_told():
+    """Steps of 0.1 s, where those of the explicit scheme are stable up to 2.8 / omega."""
+    builder = al.ModelBuilder("stiff", gravity=(0, 0, 0))
+    body = beam(1.0, 1.0, EI_z=100.0, bending_y=2)
+    builder.body("boom", body, joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    model = builder.build()
+    rest = {"q": {"pin": 1.0}, "v": {"pin": 0.0}}
+    stiff = Problem(model, 1.0, start={"q": 0, "v": 0}, end=rest, cost=effort())
+    lost = stiff.solve(10, transcription="rk4")
+    assert not lost.success
+    words = "the mode 'boom.bending_y_2' at 220 rad/s is too fast for explicit steps of 0.1 s ('rk4'): take"
+    assert words in lost.message
+    assert stiff.solve(10, transcription="radau").converged

@@ -89,7 +89,7 @@ def read_nastran(
     """
     entries = _entries(Path(deck))
     scale = unit_system(units)
-    grids = _grids(entries)
+    grids = _grids(Path(deck), entries)
     if matrices is None:
         return _assembled(entries, grids, scale)
     path = Path(matrices)
@@ -163,7 +163,7 @@ def _exponent(text: str) -> str:
     return t
 
 
-def _grids(entries: list[_Entry]) -> dict[int, Array]:
+def _grids(deck: Path, entries: list[_Entry]) -> dict[int, Array]:
     systems = {0: (np.zeros(3), np.eye(3))}
     for e in entries:
         if e.name == "CORD2R":
@@ -192,7 +192,7 @@ def _grids(entries: list[_Entry]) -> dict[int, Array]:
             raise e.fail(f"grid point {e.whole(2)} is there twice")
         found[e.whole(2)] = origin + axes @ e.vector(4)
     if not found:
-        raise FileError(f"{entries[0].file if entries else 'the deck'}: no GRID entries")
+        raise FileError(f"{deck}: no GRID entries")
     return found
 
 

@@ -6,9 +6,15 @@ m0(row, column) and m1(row, q, column). With F_k = int phi_k x' and Q_kl = int p
     mdCM = s + S_q q,    J,    Ct = S_k + Tt_kl q_l,    Cr = vee(F_k + Q_kl q_l),    Me, Ke, De                 (1)
     Oe_k = W : (F_k + Q_kl q_l) for the six products of rates in W = w w' - |w|^2                              (2)
 
-J's second term and Cr give F_k; Cr's and Oe's second terms give the antisymmetric and the symmetric part of Q_kl. Programs
-differ in the order of the indices of m1, and in the order of products and the sign in (2): they are found by what must
-agree, the second term of mdCM with Ct, and Oe with F_k.
+J is 3 x 3, or six rows: xx, yy, zz, xy, xz, yz (FEMBS and others). J's second term and Cr give F_k; Cr's and Oe's second
+terms give the antisymmetric and the symmetric part of Q_kl. Programs differ in the order of the indices of m1, and in the
+order of products and the sign in (2): they are found by what must agree, the second term of mdCM with Ct, and Oe with F_k.
+
+Modes may move the attachment (free modes, a mean-axis frame): all is then made relative to it, as in
+`ModalBody.of_points`, with d = x - x_A, c_k and psi_k the motion of the attachment and P_k = psi_k~:
+
+    phi_k <- phi_k - c_k - P_k d                                                                                (3)
+    chi_kl <- chi_kl - chi_Akl - P_k (phi_l - c_l) - P_l (phi_k - c_k) + 1/2 (P_k P_l + P_l P_k) d              (4)
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.finite_elements import UnitSystem, unit_system
-from alembert.model.modal import ModalBody, ModalNode, Stiffening
+from alembert.model.modal import ModalBody, ModalNode, Stiffening, relative_nodes
 
 Array = np.ndarray
 MOST = 500_000_000
@@ -76,7 +82,7 @@ def read_sid(
     units: str | UnitSystem = "SI",
     stiffening: Stiffening | None = None,
 ) -> ModalBody:
-    """A body from a file of standard input data, its frame at the node `attachment`, which the modes must not move.
+    """A body from a file of standard input data, its frame at the node `attachment`; modes may move it.
 
     `nodes` names those for joints, frames and loads. Bodies are consistent if the file has the geometric stiffness of
     accelerations and of forces at all these nodes, otherwise inconsistent.
@@ -98,10 +104,12 @@ def read_sid(
         S = series("Ct").constant((n, 3))
         last = _mode_is_last(name, series("mdCM"), S, n)
         mass_, s = mass * m_, series("mdCM").constant((3, 1))[:, 0] * m_ * L
-        J, Cr, Me = series("J").constant((3, 3)), series("Cr").constant((n, 3)), series("Me").constant((n, n))
+        six = series("J").sizes.get("nrow") == 6
+        J = _tensors(series("J").constant((6, 1))[None])[0] if six else series("J").constant((3, 3))
+        Cr, Me = series("Cr").constant((n, 3)), series("Me").constant((n, n))
         Ke = series("Ke").constant((n, n))
         De = blocks["De"].constant((n, n)) if "De" in blocks else np.zeros((n, n))
-        J1, Cr1 = series("J").linear((3, 3), n, last), series("Cr").linear((n, 3), n, last)
+        J1, Cr1 = series("J").linear((6, 1) if six else (3, 3), n, last), series("Cr").linear((n, 3), n, last)
         Ct1, Oe1 = series("Ct").linear((n, 3), n, last), series("Oe").linear((n, 6), n, last)
         Oe = series("Oe").constant((n, 6))
     except IndexError:
@@ -118,7 +126,7 @@ def read_sid(
     assert J1 is not None
     assert Cr1 is not None
     assert Oe1 is not None
-    F = _second(J1) / 2 + _antisymmetric(Cr)
+    F = _second(_tensors(J1) if six else J1) / 2 + _antisymmetric(Cr)
     order, sign = _products(name, F, Oe)
     Q = _antisymmetric(np.moveaxis(Cr1, 0, 1)) + sign * _symmetric(np.moveaxis(Oe1, 0, 1), order)  # [k, l]
     A = (Q - np.swapaxes(Q, 0, 1)) / 2
@@ -151,7 +159,7 @@ def read_sid(
             f"read_sid: {name} has inertia and geometric stiffness in one (Oe); stiffening is 'consistent', came {level!r}"
         )
     fields["first_moment"] = s
-    return _at_attachment(name, ModalBody(labels, mass_, **fields, nodes=tuple(made), stiffening=level))
+    return _at_attachment(ModalBody(labels, mass_, **fields, nodes=tuple(made), stiffening=level))
 
 
 def _parsed(path: Path) -> tuple[dict[str, _Series], dict[str, dict[str, _Series]], tuple[str, ...], float]:
@@ -246,6 +254,12 @@ def _mode_is_last(name: str, mdCM: _Series, S: Array, n: int) -> bool:
     return off[1] < off[0]
 
 
+def _tensors(rows: Array) -> Array:
+    """3 x 3 from six rows (..., 6, 1)."""
+    xx, yy, zz, xy, xz, yz = np.moveaxis(rows[..., 0], -1, 0)
+    return np.stack([np.stack(row, axis=-1) for row in ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))], axis=-2)
+
+
 def _second(J: Array) -> Array:
     """int x x' and the like from tensors of inertia."""
     return np.trace(J, axis1=-2, axis2=-1)[..., None, None] / 2 * np.eye(3) - J
@@ -338,39 +352,42 @@ def _node(
     return ModalNode(label, *fields)
 
 
-def _at_attachment(name: str, body: ModalBody) -> ModalBody:
-    """Seen from the attachment."""
+def _at_attachment(body: ModalBody) -> ModalBody:
+    """Seen from the attachment, (3) and (4)."""
     root = body.nodes[0]
-    a = body.node_array(root.name, "position")
-    others = [body.node_array(node.name, "shapes") for node in body.nodes]
-    moved = np.abs(body.node_array(root.name, "shapes")).max()
-    turned = np.abs(body.node_array(root.name, "rotations")).max()
-    m = float(evaluate(body.mass, {}))
-    largest = max([np.abs(x).max() for x in others] + [np.abs(body.array("shape_moments")).max() / m])
-    if max(moved, turned * (np.abs(a).max() or 1.0)) > DIGITS * largest:
-        raise FileError(
-            f"{name}: the modes move the attachment, by {moved:.3g} and {turned:.3g} per unit; write the data with a "
-            "frame that is fixed to it (tangent frame, clamped modes)"
-        )
+    a, c = body.node_array(root.name, "position"), body.node_array(root.name, "shapes")
+    P = np.array([_skew(psi) for psi in body.node_array(root.name, "rotations")])
+    chi_A = body.node_array(root.name, "foreshortening")
+    m, S, D = float(evaluate(body.mass, {})), body.array("shape_moments"), body.array("pair_products")
     s = body.array("first_moment")
-    E, Ek, S = body.array("second_moment"), body.array("shape_products"), body.array("shape_moments")
+    s_d = s - m * a
+    E_d = body.array("second_moment") - np.outer(s, a) - np.outer(a, s) + m * np.outer(a, a)
+    G = body.array("shape_products") - np.einsum("i,kj->kij", a, S)  # int d phi_k'
     Tt, Tr = body.array("foreshortening_moments"), body.array("foreshortening_products")
-    zero = np.zeros((body.count, 3))
-    still: dict[str, Any] = {
-        "position": np.zeros(3),
-        "shapes": zero,
-        "rotations": zero,
-        "foreshortening": 0 * Tt,
-    }
-    nodes = [dataclasses.replace(root, **still)]
-    for node in body.nodes[1:]:
-        moved_to: dict[str, Any] = {"position": body.node_array(node.name, "position") - a}
-        nodes.append(dataclasses.replace(node, **moved_to))
+    Tr = Tr - np.einsum("kli,j->klij", Tt, a)
+    e = np.swapaxes(G, 1, 2) - np.einsum("ki,j->kij", c, s_d)  # int (phi_k - c_k) d'
     fields: dict[str, Any] = {
-        "first_moment": s - m * a,
-        "second_moment": E - np.outer(s, a) - np.outer(a, s) + m * np.outer(a, a),
-        "shape_products": Ek - np.einsum("i,kj->kij", a, S),
-        "foreshortening_products": Tr - np.einsum("kli,j->klij", Tt, a),
-        "nodes": tuple(nodes),
+        "first_moment": s_d,
+        "second_moment": E_d,
+        "shape_moments": S - m * c - P @ s_d,
+        "shape_products": G - np.einsum("i,kj->kij", s_d, c) - np.einsum("ij,klj->kil", E_d, P),
     }
+    # int (phi_k - c_k)(phi_l - c_l)', and with P d
+    between = D - np.einsum("ki,lj->klij", S, c) - np.einsum("ki,lj->klij", c, S)
+    between += m * np.einsum("ki,lj->klij", c, c)
+    crossed = np.einsum("kij,lmj->klim", e, P)
+    between -= crossed + np.transpose(crossed, (1, 0, 3, 2))
+    fields["pair_products"] = between + np.einsum("kia,ab,ljb->klij", P, E_d, P)
+    both = np.einsum("kij,ljm->klim", P, P)
+    both = (both + np.swapaxes(both, 0, 1)) / 2
+    turned, moved = np.einsum("kij,ljm->klim", P, e), np.einsum("kij,lj->kli", P, S - m * c)
+    fields["foreshortening_products"] = (
+        Tr - np.einsum("kli,j->klij", chi_A, s_d) - turned - np.swapaxes(turned, 0, 1) + both @ E_d
+    )
+    fields["foreshortening_moments"] = Tt - m * chi_A - moved - np.swapaxes(moved, 0, 1) + both @ s_d
+    fields["nodes"] = relative_nodes(body.nodes, root.name)
     return dataclasses.replace(body, **fields)
+
+
+def _skew(v: Array) -> Array:
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

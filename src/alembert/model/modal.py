@@ -420,6 +420,12 @@ Fields = Callable[[Array, Array, Array | None], tuple[Array, Array, Array | None
 """x, phi and chi of points to those relative to an attachment"""
 
 
+def relative_nodes(nodes: tuple[ModalNode, ...], attachment: str) -> tuple[ModalNode, ...]:
+    """The same nodes as seen from one of them, which then is at rest."""
+    fields = _relative(nodes, attachment, True)
+    return tuple(_moved(node, fields, nodes, attachment) for node in nodes)
+
+
 def _relative(nodes: tuple[ModalNode, ...], attachment: str, with_chi: bool) -> Fields:
     at = next((node for node in nodes if node.name == attachment), None)
     if at is None:

@@ -201,3 +201,15 @@ def heavy(body: ModalBody, name: str, pull: Any, values: Mapping[str, float] | N
         f"body {name!r} is heavy: torsion with bending in its own mass, which one body leaves out, would change its "
         f"stiffness by {most:.0%} (at 100 % it buckles sideways); cut it into segments (al.flexible.beam(..., segments=4))"
     )
+
+
+def fastest_mode(model: Any, values: Mapping[str, float]) -> tuple[str, float]:
+    """The mode of a model's flexible bodies that oscillates fastest while its frame is held, and how fast; rigid: 0."""
+    found = ("", 0.0)
+    for name in model.space.of_bodies:
+        body = model.body(name).flexible
+        frequency = float(body.frequencies(values)[-1])
+        if frequency > found[1]:
+            own = np.diagonal(body.array("stiffness", values)) / np.diagonal(body.modal_mass(values))
+            found = f"{name}.{body.modes[int(np.argmax(own))]}", frequency
+    return found

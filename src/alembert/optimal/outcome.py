@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.model.modal_checks import fastest_mode
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.dmoc import Dmoc
@@ -390,6 +391,25 @@ def turn_remark(stages: Stages, it: Iterate) -> str:
     if turn < NEARLY * np.pi:
         return ""
     return f"{name} turns by {turn:.3g} rad within a step, where half a turn is the most that has a meaning: take more steps"
+
+
+EXPLICIT = 2.8
+"""frequency times step beyond which no explicit scheme here is stable"""
+
+
+def stiff_remark(stages: Stages, it: Iterate) -> str:
+    """What to say of modes that are too fast for explicit steps; empty where there are none."""
+    model, scheme = stages.problem.model, stages.scheme
+    if model is None or scheme.points != 1 or scheme.name not in ("euler", "rk4"):
+        return ""
+    step = float(np.max(np.diff(stages.nodes))) * stages.span(it.x)
+    mode, frequency = fastest_mode(model, model.parameter_values)
+    if frequency * step <= EXPLICIT:
+        return ""
+    return (
+        f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step:.3g} s ({scheme.name!r}): take "
+        "transcription='radau' or 'dmoc', or more steps"
+    )
 
 
 def turns_too_far(stages: Stages, it: Iterate) -> bool:

@@ -31,6 +31,7 @@ from alembert.optimal.outcome import (
     reporter,
     same_nodes,
     shifted,
+    stiff_remark,
     turn_remark,
     turns_too_far,
     warm,
@@ -411,7 +412,8 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
         outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
     if solved and turns_too_far(stages, it):
         outcome.status, outcome.message = "failed", "no motion of the model"
-    remarks = (turn_remark(stages, it), zigzag_remark(stages, it) if solved else "")
+    judged = zigzag_remark(stages, it) if solved else stiff_remark(stages, it)
+    remarks = (turn_remark(stages, it), judged)
     outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
 
 

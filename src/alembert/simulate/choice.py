@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from alembert.errors import warn
+from alembert.model.modal_checks import fastest_mode
 from alembert.simulate import adaptive
 from alembert.simulate.actuators import Lags
 from alembert.simulate.adaptive import ADAPTIVE
@@ -174,7 +175,7 @@ def _by_the_motion(
     if system.switches:
         reason = "a step is given" if step is not None else "no step is given: error control"
         return "dop853" if step is None else "rk4", f"{reason}; constraints begin or cease to hold on the way"
-    mode, frequency = _fastest_mode(system)
+    mode, frequency = fastest_mode(system.model, system.model.parameter_values)
     told = f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step or 0.0:g} s"
     fast = step is not None and frequency * step > STABLE
     if system.constrained:
@@ -227,20 +228,6 @@ def _takes_variational(system: Simulation) -> bool:
         and system.stabilisation.method == "projection"
         and system.model.nv <= MOST_VARIATIONAL
     )
-
-
-def _fastest_mode(system: Simulation) -> tuple[str, float]:
-    """The mode of a flexible body that oscillates fastest while its frame is held, and how fast; rigid: 0."""
-    found = ("", 0.0)
-    values = system.model.parameter_values
-    for name in system.model.space.of_bodies:
-        body = system.model.body(name).flexible
-        assert body is not None
-        frequency = float(body.frequencies(values)[-1])
-        if frequency > found[1]:
-            own = np.diagonal(body.array("stiffness", values)) / np.diagonal(body.modal_mass(values))
-            found = f"{name}.{body.modes[int(np.argmax(own))]}", frequency
-    return found
 
 
 def _eigenvalues(

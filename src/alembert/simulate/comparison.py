@@ -140,7 +140,7 @@ def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> C
     names = [name for name in measured if name != "time"]
     if not names:
         raise ArgumentError("compare: measured has no signals besides the time")
-    found = []
+    found: list[ComparedSignal] = []
     for name in names:
         y = _signal("measured", name, measured[name], len(times))
         if isinstance(computed, Run):
