@@ -96,7 +96,16 @@ def verify(
         if path is not None and not path.parent.is_dir():
             raise ArgumentError(f"verify: there is no folder {path.parent} to write {path.name} into")
     other = None
-    if against is not None and against not in programs():
+    posed = chosen
+    if against in programs():
+        posed = [c for c in chosen if c.is_posed_to(against)]
+        if len(posed) < len(chosen):
+            sentence = (
+                f"{against} is asked {len(posed)} of {len(chosen)} cases: the others are not posed to it"
+            )
+            terminal.print(sentence)
+        chosen = chosen if case else posed  # what is named is run, though the other program is not asked
+    elif against is not None:
         other = Results.load(against)
     found = Results.load(results) if results else _run(chosen, "alembert", jobs, timeout)
     if as_json:
@@ -113,13 +122,8 @@ def verify(
         for sentence in explanations(found):  # `show` has said so otherwise
             terminal.print(sentence, markup=False, highlight=False)
         if other is None:
-            known = [c for c in chosen if c.is_posed_to(against)]
-            if len(known) < len(chosen):
-                terminal.print(
-                    f"{against} is asked {len(known)} of {len(chosen)} cases: the others are not posed to it"
-                )
-            other = _run(known, against, jobs, timeout)
-            found = _only(found, {c.name for c in known})
+            other = _run(posed, against, jobs, timeout)
+            found = _only(found, {c.name for c in posed})
         elif case or tag:
             found, other = (_only(x, {c.name for c in chosen}) for x in (found, other))
         pairs = compare(found, other)
