@@ -165,5 +165,11 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     items[:] = [item for group in groups for item in group]
 
 
+def pytest_runtest_logreport(report: Any) -> None:
+    """A failure is in the log at once: such a run takes long, and may be stopped before its summary."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nfailed so far: {report.nodeid}", flush=True)
+
+
 if __name__ == "__main__":
     sys.exit(main())
