@@ -72,7 +72,7 @@ class PhaseMotion:
 
 
 class PhasesSolution(Solved):
-    """`solution["coast"]` is the motion of a phase."""
+    """`solution["coast"]` is the motion of a phase. Messages and the diagnosis (see `Solved`) begin with the name of one."""
 
     meshes: tuple[dict[str, MeshRound], ...] = ()
     """those that were tried, where meshes were refined"""

@@ -116,7 +116,8 @@ class Solved:
 class Solution(Solved):
     """The motion (`time`, `q`, `v` or `x`), the controls, and how they were found.
 
-    `success` says whether it is a solution to the tolerance; otherwise `message` and `diagnosis()` say what is wrong.
+    `success` says whether it is a solution to the tolerance; otherwise `message` and `diagnosis()` say what is wrong
+    (see `Solved`).
     """
 
     def __init__(
