@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, System, effort, running, terminal
+from alembert.optimal import Phases, Problem, System, effort, running, terminal
 from alembert.optimal.diagnosis import dependent, linearise, redundant, unscaled
 
 TWO = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
@@ -105,6 +105,11 @@ def test_edges_are_named_where_a_solve_does_not_end():
     lost = sharp.solve(20, iterations=5)
     assert not lost.converged
     assert "the running cost: chooses between branches (if_else, abs, min, max, a table)" in lost.diagnosis()
+    later = Problem(system, 1.0)
+    phases = Phases({"sharp": sharp.replace(end=None), "later": later}).solve(20, iterations=3)
+    assert not phases.converged
+    assert "sharp: the running cost: chooses between branches" in phases.diagnosis()
+    assert "later: " not in phases.diagnosis()
     smooth = Problem(
         system, 1.0, **ends, cost=effort(1e-3) + running(lambda s: ca.sqrt((s.v - 1.2) ** 2 + 1e-2))
     )

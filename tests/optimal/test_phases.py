@@ -87,7 +87,8 @@ def test_a_solution_is_a_guess():
     phases = bounce()
     first = phases.solve(10)
     assert phases.solve(10, guess=first).iterations == 0
-    assert phases.solve(20, guess=first).iterations <= 1
+    # linear-quadratic, so that one step would do; but steps far from a solution leave 1e-8 of the links to the next
+    assert phases.solve(20, guess=first).iterations <= 2
 
 
 def test_free_joints_go_on():
@@ -241,7 +242,7 @@ def test_what_is_refused():
     solution = phases.solve(10)
     with pytest.raises(ArgumentError, match="there is no phase 'up'"):
         solution["up"]
-    with pytest.raises(ArgumentError, match="this phase has no state 'q slip'"):
+    with pytest.raises(ArgumentError, match="the solution has no state 'q slip'"):
         solution["back"].state("q slip")
     line = Problem(System(["x"], [], lambda s: [s.x]), 1.0, start={"x": 1})
     with pytest.raises(ArgumentError, match="the system has no controls, no `design` and a given duration"):
@@ -249,7 +250,7 @@ def test_what_is_refused():
     with pytest.raises(ArgumentError, match="nothing is to be chosen"):
         Phases({"a": line}).solve(5)
     coast = Phases({"a": Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, start={"x": 0}), "b": line})
-    with pytest.raises(UnsupportedError, match="no q and v"):
+    with pytest.raises(UnsupportedError, match=r"solution\.q is for models"):
         coast.solve(5)["a"].q
 
 

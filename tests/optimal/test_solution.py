@@ -182,9 +182,9 @@ def test_hand_over(move):
     figure = move.plot()
     assert len(figure.axes) == 3  # x, v and the force, which have no units to share
     np.testing.assert_allclose(move.control_at(0.5), 0, atol=1e-8)
-    with pytest.raises(ArgumentError, match="there is no 'y'"):
+    with pytest.raises(ArgumentError, match="the solution has no state 'y'; there is x, v"):
         move.state("y")
-    with pytest.raises(ArgumentError, match="there is no 'g'; there is force"):
+    with pytest.raises(ArgumentError, match="the solution has no control 'g'; there is force"):
         move.control("g")
     with pytest.raises(UnsupportedError, match=r"solution.q is for models"):
         _ = move.q

@@ -40,6 +40,7 @@ from alembert.optimal.problem import Problem as Problem
 from alembert.optimal.refinement import MeshRound as MeshRound
 from alembert.optimal.schemes import SCHEMES as SCHEMES
 from alembert.optimal.solution import Solution as Solution
+from alembert.optimal.solution import Solved as Solved
 from alembert.optimal.solve import Continuation as Continuation
 from alembert.optimal.solve import continuation as continuation
 from alembert.optimal.solve import solve as solve

@@ -106,12 +106,6 @@ class Bounds:
         both = self.has_lower * self.has_upper > 0
         return np.where(both, np.minimum(mu, tuning.NARROW * (self.upper - self.lower) ** 2), mu)
 
-    @property
-    def sharp(self) -> float:
-        """The largest mu that (2) leaves as it is."""
-        both = self.has_lower * self.has_upper > 0
-        return float((tuning.NARROW * (self.upper - self.lower)[both] ** 2).min(initial=np.inf))
-
     def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
         """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
         if not self.slack.size:
@@ -145,13 +139,6 @@ class Bounds:
         each = self._mu(mu)
         self.low[...] = self.has_lower * each / below
         self.high[...] = np.where(self.held > 0, 0.0, self.has_upper * each / above)
-
-    def barrier_change(self, before: float, mu: float) -> float:
-        """What the barrier is more with `mu` than with `before`."""
-        if not self.slack.size:
-            return 0.0
-        below, above = self.rooms
-        return float(((self._mu(before) - self._mu(mu)) * (np.log(below) + np.log(above))).sum())
 
 
 class Merit(NamedTuple):

@@ -78,7 +78,7 @@ class InteriorPoint:
         self._floor, self._returns, self._missed = 0.0, 0, np.inf
         self._safe = self._origin = (merit, newton.state())
         kept = self._origin
-        slope, exactly = np.inf, self.evaluation.tangent.is_plain
+        slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
             while True:
@@ -182,7 +182,7 @@ class InteriorPoint:
         self.filter.clear()
         if self._anderson is not None:
             self._anderson.clear()
-        return newton.lower_barrier(mu, merit)
+        return newton.lower_barrier(mu)
 
     def _advance(self, merit: Merit) -> tuple[Merit, float] | None:
         """A Newton step, as long as the filter takes it; or the first step of a restoration."""

@@ -131,7 +131,7 @@ class Newton:
         if any(a is not b for a, b in zip(limits, self._bounds_of, strict=True)) or mu != self._bounds_mu:
             it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
             it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
-            self._held = bool(it.path.held.any() or it.last.held.any())
+            self.has_equations = bool(it.path.held.any() or it.last.held.any())
             self._end_held = bool(it.last.held.any())
             self._bounds_of, self._bounds_mu = limits, mu
             self._bounds = tuple(a.copy() for b in (it.path, it.last) for a in b.arrays)
@@ -147,7 +147,6 @@ class Newton:
             b.lower /= own
             b.upper /= own
             b.slack /= own
-        self._sharp = min(it.path.sharp, it.last.sharp)
         if units is not None:  # `begin` follows
             self._look()
             return
@@ -442,14 +441,13 @@ class Newton:
         rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
         return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
 
-    def lower_barrier(self, mu: float, merit: Merit) -> Merit:
-        """To `mu`; the merit of the iterate with it."""
-        before, self.mu = self.mu, mu
-        if before <= self._sharp:  # the same barrier for all bounds: a factor of their part of the objective
-            change = (mu - before) / before * (merit.objective - self.scale * merit.cost)
-        else:
-            change = self.it.path.barrier_change(before, mu) + self.it.last.barrier_change(before, mu)
-        return Merit(merit.infeasibility, merit.objective + change, merit.cost, merit.worst)
+    def lower_barrier(self, mu: float) -> Merit:
+        """To `mu`; the iterate with it."""
+        settles, self.mu = float(self.inner[0]), mu
+        self.inner[0] = 0.0
+        found = self.try_(0.0)
+        self.inner[0] = settles
+        return found
 
     @property
     def residuals(self) -> Residuals:
@@ -502,7 +500,7 @@ class Newton:
         self._rho, self.shift = self.options["rho"], self.options["shift"]
         self._remembered = self.shift or self._remembered
         self.sweep.reach.give_way()
-        if found and self._held:
+        if found and self.has_equations:
             self._meet_equations(merit.worst)
         elif found and self._steep:
             self.sweep.refine(**self.options)
@@ -536,7 +534,7 @@ class Newton:
     def _solve(self) -> bool:
         if self._push is not None:
             self._push()
-        if self._held:
+        if self.has_equations:
             self._gained[...], self._end_gained[...] = 0.0, 0.0
         try:
             self.sweep.solve(**self.options)
@@ -653,7 +651,7 @@ class Newton:
         self.linearise()
         lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
         held, end_held = self.it.path.held, self.it.last.held
-        if self._held:  # their multipliers are unknowns as well
+        if self.has_equations:  # their multipliers are unknowns as well
             H = np.matmul(np.swapaxes(lin.D, 1, 2), held[:, :, None] * lin.D)
             lin.Q[:-1] += H[:, :n, :n]
             lin.N += H[:, :n, n:]

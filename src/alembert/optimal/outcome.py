@@ -171,6 +171,11 @@ class Deadline:
         """Seconds, above zero."""
         return max(self._end - time.perf_counter(), 1e-6)
 
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """Status and message of what it has ended."""
+        return "time", f"stopped after the time limit of {self.limit:g} s; this is the best iterate so far"
+
     def __call__(self, iteration: Iteration) -> None:
         if self._report is not None:
             self._report(iteration)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.chain import Chain
-from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
-from alembert.optimal.outcome import Iterate, Iteration, Outcome, Residuals
+from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled
+from alembert.optimal.outcome import Iterate, Outcome, Residuals
 from alembert.optimal.scaling import Units
-from alembert.optimal.solution import Solution
+from alembert.optimal.solution import Solution, Solved
 from alembert.optimal.stages import Stages
 
 if TYPE_CHECKING:
@@ -52,54 +52,35 @@ class PhaseMotion:
     @property
     def q(self) -> Array:
         """(N + 1, nq), of a model"""
-        self._model()
         return self.solution.q
 
     @property
     def v(self) -> Array:
         """(N + 1, nv), of a model"""
-        self._model()
         return self.solution.v
-
-    def _model(self) -> None:
-        if self.problem.model is None:
-            raise UnsupportedError("this phase is of a System, which has no q and v; its states are in x")
 
     def state(self, name: str) -> Array:
         """A state at the nodes; of a model "q elbow" or "v elbow"."""
-        names: Sequence[str] = self.problem.plant.tangent_names
-        if self.problem.model is not None:
-            names = [f"q {c}" for c in self.problem.model.coordinate_names]
-            names += [f"v {c}" for c in self.problem.model.speed_names]
-        return self._column("state", names, self.x, name)
+        return self.solution.state(name)
 
     def control(self, name: str) -> Array:
         """A control over the intervals."""
-        return self._column("control", self.problem.plant.controls, self.controls, name)
-
-    @staticmethod
-    def _column(what: str, names: Sequence[str], values: Array, name: str) -> Array:
-        if name not in names:
-            raise ArgumentError(unknown(f"this phase has no {what}", name, names))
-        return values[:, names.index(name)]
+        return self.solution.control(name)
 
     def __repr__(self) -> str:
         return f"<phase from {self.time[0]:.6g} to {self.time[-1]:.6g} s>"
 
 
-class PhasesSolution:
-    """`solution["coast"]` is the motion of a phase."""
+class PhasesSolution(Solved):
+    """`solution["coast"]` is the motion of a phase. Messages and the diagnosis (see `Solved`) begin with the name of one."""
 
     meshes: tuple[dict[str, MeshRound], ...] = ()
     """those that were tried, where meshes were refined"""
 
     def __init__(self, phases: Phases, chain: Chain, outcome: Outcome, solver: str, hessian: str) -> None:
-        self.phases, self.chain, self._outcome = phases, chain, outcome
+        self._take(outcome)
+        self.phases, self.chain = phases, chain
         self.solver, self.hessian = solver, hessian
-        self._status, self._message = outcome.status, outcome.message
-        self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
-        self.history: list[Iteration] = outcome.history
-        self.seconds = outcome.seconds
         self._motions: dict[str, PhaseMotion] = {}
         begin = 0.0
         for k, name in enumerate(phases.phases):
@@ -145,15 +126,6 @@ class PhasesSolution:
         """Phases by name, in their order."""
         return iter(self._motions.items())
 
-    def remark(self, text: str) -> None:
-        """Add to the message."""
-        self._message = f"{self._message}; {text}"
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver has solved the equations of the meshes."""
-        return self._status in ("solved", "acceptable")
-
     @property
     def _coarse(self) -> list[str]:
         if not self.converged:
@@ -161,17 +133,11 @@ class PhasesSolution:
         return [name for name, motion in self.items() if motion.solution.accuracy.is_coarse]
 
     @property
-    def success(self) -> bool:
-        return self.status in ("solved", "acceptable")
-
-    @property
     def status(self) -> str:
-        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the meshes."""
         return "coarse" if self._coarse else self._status
 
     @property
     def message(self) -> str:
-        """The status in words, and what else is to be known, by phase."""
         known = []
         for name, motion in self.items() if self.converged else ():
             known += [f"{name}: {remark}" for remark in motion.solution.accuracy.remarks]
@@ -187,16 +153,11 @@ class PhasesSolution:
         return found
 
     @property
-    def iterations(self) -> int:
-        return max(0, len(self.history) - 1)
-
-    @property
     def accuracy(self) -> dict[str, Any]:
         """By phase, how far its intervals are off: see `Solution.accuracy`."""
         return {name: motion.solution.accuracy for name, motion in self.items()}
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
-        """Constraints that are off by more than `tolerance`, the worst first; names begin with that of the phase."""
         found = []
         for name, motion in self.items():
             begin = float(motion.time[0])
@@ -237,37 +198,25 @@ class PhasesSolution:
 
         return plot_phases(self, path)
 
-    def plot_convergence(self, path: str | Path | None = None) -> Figure:
-        """Cost, residuals and slope over the iterations, and the meshes of every phase."""
-        from alembert.optimal.report import convergence
-
-        return convergence(self, path)
-
-    def diagnosis(self, most: int = 8) -> str:
-        """In words, phase by phase: see `Solution.diagnosis`; names begin with that of the phase."""
-        lines = [f"{self.status}: {self.message}"]
-        if not np.isfinite(self.cost):
-            return f"{lines[0]}. A `guess` away from there, or limits and path constraints that keep it away, may help"
-        violations = self.violations()
-        lines += violated(violations, most)
+    def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
+        """Of all phases, by their names."""
+        said: list[str] = []
+        active: list[str] = []
+        with_edges: list[str] = []
         for name, motion in self.items():
             own = motion.solution
             linear = linearise(own.stages, own._outcome.iterate)
-            said = redundant(own.stages, linear, motion.time, reach=False) + unscaled(
-                own.stages, linear, motion.time
-            )
-            lines += [f"{name}: {line}" for line in said[:most]]
-        active = [
-            f"{name}: {bound}"
-            for name, motion in self.items()
-            for k, bound in enumerate(motion.solution.stages.path_names)
-            if np.any(np.abs(motion.solution._outcome.iterate.path.y[:, k]) > 1e-4)
-        ]
-        if active:
-            lines.append(f"bounds that hold somewhere: {', '.join(active)}")
-        if not self.converged and not violations:
-            lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
-        return "\n".join(lines)
+            lines = redundant(own.stages, linear, motion.time, reach=False)
+            lines += unscaled(own.stages, linear, motion.time)
+            said += [f"{name}: {line}" for line in lines[:most]]
+            y = np.abs(own._outcome.iterate.path.y).max(axis=0, initial=0.0)
+            active += [
+                f"{name}: {bound}"
+                for bound, size in zip(own.stages.path_names, y, strict=True)
+                if size > 1e-4
+            ]
+            with_edges += [f"{name}: {line}" for line in edges(motion.problem)]
+        return said, active, with_edges
 
     def __repr__(self) -> str:
         spans = ", ".join(f"{name} {motion.duration:.6g} s" for name, motion in self._motions.items())

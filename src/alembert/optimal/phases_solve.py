@@ -15,7 +15,7 @@ from alembert.optimal import guess as guesses
 from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Attempt, Deadline, Iterate, Outcome, Warm, interrupts_kept, reporter
+from alembert.optimal.outcome import Iterate, Warm, interrupts_kept
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import (
@@ -35,7 +35,7 @@ from alembert.optimal.solve import (
     SolverOptions,
     Transcribed,
     check,
-    out_of_time,
+    in_time,
     unreached,
     waves,
 )
@@ -61,29 +61,6 @@ class TranscribedPhases(Transcribed):
         if exact not in self._evaluations:
             self._evaluations[exact] = ChainEvaluation(self.chain, exact=exact)  # type: ignore[assignment]
         return self._evaluations[exact]
-
-    def run(
-        self, place: tuple[Array, Array, Array], known: Warm | None, options: SolverOptions
-    ) -> tuple[Outcome, str]:
-        solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
-        report = reporter(options.progress)
-        report = report if options.time_limit is None else Deadline(options.time_limit, report)
-        attempt = Attempt(
-            *(self.chain, *place, exact, options.tolerance, options.iterations, report),
-            known=known if solver == "sweep" else None,
-            is_solution=known is not None,
-        )
-        outcome = self._run(attempt, solver)
-        if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
-            attempt = replace(attempt, known=None)  # other multipliers may lead elsewhere
-            outcome = self._run(attempt, solver)
-        if solver == "sweep" and outcome.status == "stalled":
-            outcome = self._again(attempt, outcome)
-        if solver == "sweep" and outcome.status == "infeasible":
-            outcome = self._nudged(attempt, outcome)
-        if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
-            outcome.status, outcome.message = out_of_time(report)
-        return outcome, "exact" if exact else "gauss-newton"
 
     def _lost(self, it: Iterate) -> list[str]:
         """In any phase for itself."""
@@ -141,7 +118,11 @@ def solve_phases(
             place, known = (it.x, it.u, it.z), _warm(guess)
         else:
             place = placed(phases, chain, made(phases, guess))
-        outcome, hessian = transcribed.run(place, known, options)
+        attempt, outcome = transcribed.attempts(
+            place, known, options, is_solution=known is not None, stages=chain
+        )
+        in_time(attempt, outcome)
+        hessian = "exact" if attempt.exact else "gauss-newton"
         return PhasesSolution(phases, chain, outcome, options.solver, hessian)
 
 

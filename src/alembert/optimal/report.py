@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from alembert.optimal.phases_solution import PhasesSolution
-    from alembert.optimal.solution import Solution
+    from alembert.optimal.solution import Solution, Solved
 
 Array = np.ndarray
 _PLACES = {"rad": "angles", "m": "positions", "": "quaternions"}
@@ -162,7 +162,7 @@ def plot(solution: Solution, path: str | Path | None = None) -> Figure:
     return save(figure, path)
 
 
-def convergence(solution: Solution | PhasesSolution, path: str | Path | None = None) -> Figure:
+def convergence(solution: Solved, path: str | Path | None = None) -> Figure:
     """Cost, infeasibility and slope of the Lagrangian over the iterations; where meshes were refined, their intervals and
     what was estimated of their errors."""
     rounds = _rounds(solution)

@@ -173,7 +173,7 @@ def measure(newton: Newton) -> None:
     width = stages.end_upper - stages.end_lower
     within = np.where(np.isfinite(width) & (width > 0), width, np.inf)
     bounded = np.where(bounded > 0, np.minimum(bounded, within), within)
-    units.start[...], units.end[...], units.bounded[...] = map(_rounded, (start, end, bounded))
+    units.ends[2 * units.x.shape[-1] :] = _rounded(np.concatenate([start, end, bounded]))
 
 
 def _carried(newton: Newton, part: Segment, units: Units) -> None:
@@ -360,5 +360,5 @@ def _without_noise(slopes: Array) -> Array:
 
 def _rounded(sizes: Array) -> Array:
     """The nearest powers of two; 1 where nothing is known."""
-    known = np.isfinite(sizes) & (sizes > 0)
-    return np.where(known, 2.0 ** np.round(np.log2(np.where(known, sizes, 1.0))), 1.0)
+    share, power = np.frexp(np.where((sizes > 0) & (sizes < np.inf), sizes, 1.0))
+    return np.ldexp(1.0, power - (share < np.sqrt(0.5)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
 from alembert.optimal.analysis import Accuracy, Arc, arcs, simulate
 from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled, violated
 from alembert.optimal.mesh import MeshErrors, judged
@@ -30,10 +31,93 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class Solution:
+class Solved:
+    """What solutions of a problem and of phases have in common: how they were found."""
+
+    solver: str
+    cost: float
+    infeasibility: float
+    history: list[Iteration]
+    seconds: dict[str, float]
+    meshes: tuple[Any, ...] = ()
+    """those that were tried, where meshes were refined"""
+    _status: str
+    _message: str
+
+    def _take(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._status, self._message = outcome.status, outcome.message
+        self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
+        self.history, self.seconds = outcome.history, outcome.seconds
+
+    def remark(self, text: str) -> None:
+        """Add to the message."""
+        self._message = f"{self._message}; {text}"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver has solved the equations of the mesh."""
+        return self._status in ("solved", "acceptable")
+
+    @property
+    def status(self) -> str:
+        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`."""
+        return self._status
+
+    @property
+    def message(self) -> str:
+        """The status in words, and what else is to be known."""
+        return self._message
+
+    @property
+    def success(self) -> bool:
+        return self.status in ("solved", "acceptable")
+
+    @property
+    def iterations(self) -> int:
+        return max(0, len(self.history) - 1)
+
+    def violations(self, tolerance: float = 1e-6) -> list[Violation]:
+        """Constraints that are off by more than `tolerance`, the worst first; of quantities that are large numbers, by more
+        than that part of their size."""
+        raise NotImplementedError
+
+    def diagnosis(self, most: int = 8) -> str:
+        """In words: violated constraints by name and time, bounds that hold; at the last iterate also equations that
+        repeat or contradict others, and constraints that are badly scaled."""
+        lines = [f"{self.status}: {self.message}"]
+        if not np.isfinite(self.cost):
+            return f"{lines[0]}. A `guess` away from there, or limits and path constraints that keep it away, may help"
+        violations = self.violations()
+        lines += violated(violations, most)
+        said, active, with_edges = self._details(most)
+        lines += said
+        if active:
+            lines.append(f"bounds that hold somewhere: {', '.join(active)}")
+        if not self.converged:
+            if not violations:
+                lines.append(
+                    "the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`"
+                )
+            lines += with_edges
+        return "\n".join(lines)
+
+    def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
+        """Equations and constraints in words, at most so many of each kind; bounds that hold; functions with edges."""
+        raise NotImplementedError
+
+    def plot_convergence(self, path: str | Path | None = None) -> Figure:
+        """Cost, residuals and slope over the iterations, and meshes that were refined."""
+        from alembert.optimal.report import convergence
+
+        return convergence(self, path)
+
+
+class Solution(Solved):
     """The motion (`time`, `q`, `v` or `x`), the controls, and how they were found.
 
-    `success` says whether it is a solution to the tolerance; otherwise `message` and `diagnosis()` say what is wrong.
+    `success` says whether it is a solution to the tolerance; otherwise `message` and `diagnosis()` say what is wrong
+    (see `Solved`).
     """
 
     def __init__(
@@ -48,12 +132,9 @@ class Solution:
         is_judged: bool = True,
     ) -> None:
         """`is_judged`: whether `success` also asks what the mesh makes of the problem (`accuracy`)."""
-        self.problem, self.stages, self._outcome = problem, stages, outcome
+        self._take(outcome)
+        self.problem, self.stages, self._is_judged = problem, stages, is_judged
         self.solver, self.transcription, self.hessian = solver, transcription, hessian
-        self._status, self._message, self._is_judged = outcome.status, outcome.message, is_judged
-        self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
-        self.history: list[Iteration] = outcome.history
-        self.seconds = outcome.seconds
 
     _is_judged = False
     meshes: tuple[MeshRound, ...] = ()
@@ -70,38 +151,19 @@ class Solution:
         known = (k for k, label in enumerate(self.stages.path_names) if label.partition(" (")[0] == name)
         return float(outcome.units.d[k]) if (k := next(known, None)) is not None else 0.0
 
-    def remark(self, text: str) -> None:
-        """Add to the message."""
-        self._message = f"{self._message}; {text}"
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver has solved the equations of the mesh."""
-        return self._status in ("solved", "acceptable")
-
     @property
     def _is_of_the_mesh(self) -> bool:
         return self._is_judged and self.converged and self.accuracy.is_coarse
 
     @property
     def status(self) -> str:
-        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`."""
         return "coarse" if self._is_of_the_mesh else self._status
 
     @property
     def message(self) -> str:
-        """The status in words, and what else is to be known."""
         known = self.accuracy.remarks if self._is_judged and self.converged else []
         solver = [] if self._is_of_the_mesh and self._message == "solved" else [self._message]
         return "; ".join((*solver, *known))
-
-    @property
-    def success(self) -> bool:
-        return self.status in ("solved", "acceptable")
-
-    @property
-    def iterations(self) -> int:
-        return max(0, len(self.history) - 1)
 
     @property
     def steps(self) -> int:
@@ -227,25 +289,16 @@ class Solution:
 
     def state(self, name: str) -> Array:
         """A state of a system, or a coordinate or speed ("q elbow", "v elbow") of a model, at the nodes."""
-        names = self.problem.plant.tangent_names
-        if self.model is None:
-            if name in names:
-                return self._points[:, names.index(name)]
-        else:
-            for label, values, known in (
-                ("q ", self.q, self.model.coordinate_names),
-                ("v ", self.v, self.model.speed_names),
-            ):
-                if name.startswith(label) and name[2:] in known:
-                    return values[:, known.index(name[2:])]
-        raise ArgumentError(f"solution.state: there is no {name!r}")
+        names: Sequence[str] = self.problem.plant.tangent_names
+        if self.model is not None:
+            names = [f"q {c}" for c in self.model.coordinate_names] + [
+                f"v {c}" for c in self.model.speed_names
+            ]
+        return _column("state", names, self.x, name)
 
     def control(self, name: str) -> Array:
         """A control over the intervals."""
-        names = self.problem.plant.controls
-        if name not in names:
-            raise ArgumentError(f"solution.control: there is no {name!r}; there is {', '.join(names)}")
-        return self.controls[:, names.index(name)]
+        return _column("control", self.problem.plant.controls, self.controls, name)
 
     def control_at(self, t: Any) -> Array:
         """The controls at any time, as the transcription has them between its points."""
@@ -329,8 +382,6 @@ class Solution:
         return arcs(self)
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
-        """Constraints that are off by more than `tolerance`, the worst first; of quantities that are large numbers, by more
-        than that part of their size."""
         stages, it, values = self.stages, self._outcome.iterate, self._outcome.residuals
         units = self._outcome.units
         found: list[Violation] = []
@@ -355,30 +406,19 @@ class Solution:
         collect(names, np.maximum(outside, 0)[None], T[-1:], units.bounded)
         return sorted(found, key=lambda v: -v.amount)
 
-    def diagnosis(self, most: int = 8) -> str:
-        """In words: violated constraints by name and time, bounds that hold; at the last iterate also equations that
-        repeat or contradict others, and constraints that are badly scaled."""
-        lines = [f"{self.status}: {self.message}"]
-        if not np.isfinite(self.cost):
-            return f"{lines[0]}. A `guess` away from there, or limits and path constraints that keep it away, may help"
-        violations = self.violations()
-        lines += violated(violations, most)
+    def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
         it = self._outcome.iterate
         linear = linearise(self.stages, it)
-        lines += redundant(self.stages, linear, self.time, reach=not self.success)[:most]
-        lines += unscaled(self.stages, linear, self.time)[:most]
-        active = [
-            name for k, name in enumerate(self.stages.path_names) if np.any(np.abs(it.path.y[:, k]) > 1e-4)
-        ]
-        if active:
-            lines.append(f"bounds that hold somewhere: {', '.join(active)}")
+        said = redundant(self.stages, linear, self.time, reach=not self.success)[:most]
+        said += unscaled(self.stages, linear, self.time)[:most]
         if self.converged:
-            lines += [str(arc) for arc in self.arcs if arc.kind == "singular"][:most]
-        if not self.converged and not violations:
-            lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
-        if not self.converged:
-            lines += edges(self.problem)
-        return "\n".join(lines)
+            said += [str(arc) for arc in self.arcs if arc.kind == "singular"][:most]
+        y = np.abs(it.path.y).max(axis=0, initial=0.0)
+        return (
+            said,
+            [name for name, size in zip(self.stages.path_names, y, strict=True) if size > 1e-4],
+            edges(self.problem),
+        )
 
     def __repr__(self) -> str:
         return (
@@ -460,12 +500,6 @@ class Solution:
 
         return ranges(self)
 
-    def plot_convergence(self, path: str | Path | None = None) -> Figure:
-        """Cost, residuals and slope over the iterations, and meshes that were refined."""
-        from alembert.optimal.report import convergence
-
-        return convergence(self, path)
-
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls over time, with limits that are near."""
         from alembert.optimal.report import plot
@@ -479,6 +513,12 @@ def history_notes(meshes: Any) -> dict[str, str]:
         return {}
     steps = " to ".join(str(mesh.steps) for mesh in meshes)
     return {"meshes": f"{steps} intervals", "estimated error": f"{meshes[-1].estimate:.1e}"}
+
+
+def _column(what: str, names: Sequence[str], values: Array, name: str) -> Array:
+    if name not in names:
+        raise ArgumentError(unknown(f"the solution has no {what}", name, names))
+    return values[:, names.index(name)]
 
 
 def _lagrange(places: tuple[float, ...], s: Array) -> Array:

@@ -27,6 +27,7 @@ from alembert.optimal.outcome import (
     Iterate,
     Iteration,
     Outcome,
+    Warm,
     interrupts_kept,
     reporter,
     same_nodes,
@@ -130,7 +131,7 @@ def solve(
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
             splines = solve_splines(problem, int(steps), **own, progress=report)
             if isinstance(report, Deadline) and splines.status == "interrupted":
-                splines._status, splines._message = out_of_time(report)
+                splines._status, splines._message = report.outcome
             return splines
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
@@ -236,7 +237,7 @@ class Transcribed:
         """`stages` are those of this transcription, with numbers of `problem`; `shift`: intervals since the guess was found.
 
         Samples are not judged: they also begin from where the one before was stopped, and its multipliers."""
-        solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
+        solver = options.solver
         known = warm(stages, guess, unfinished=not is_judged)
         if known is not None and same_nodes(stages, guess):
             it = guess._outcome.iterate
@@ -248,33 +249,48 @@ class Transcribed:
             if isinstance(guess, Solution) and list(guess.problem.design) == list(problem.design):
                 made = replace(made, design=guess.problem.parameters[list(problem.design)])
             x, u, z = guesses.place(stages, made)
-        report = reporter(options.progress)
-        report = report if options.time_limit is None else Deadline(options.time_limit, report)
-        attempt = Attempt(
-            *(stages, x, u, z, exact, options.tolerance, options.iterations, report),
-            known=known if solver == "sweep" else None,
-            is_solution=_is_solution(guess, stages),
-        )
         with loader.spoken() if options.progress is True else nullcontext():
-            outcome = self._run(attempt, solver)
-            if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
-                attempt = replace(attempt, known=None)  # other multipliers may lead elsewhere
-                outcome = self._run(attempt, solver)
-            if solver == "sweep" and outcome.status == "stalled":
-                outcome = self._again(attempt, outcome)
-            if solver == "sweep" and outcome.status == "infeasible":
-                outcome = self._nudged(attempt, outcome)
+            attempt, outcome = self.attempts(
+                (x, u, z), known, options, is_solution=_is_solution(guess, stages), stages=stages
+            )
             if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
                 outcome = self._in_given_time(problem, attempt, outcome)
             if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
                 outcome = self._from_straight(attempt, outcome)
-        if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
-            outcome.status, outcome.message = out_of_time(report)
+        in_time(attempt, outcome)
         _remark(attempt, outcome)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
-        hessian = "exact" if exact else "gauss-newton"
+        hessian = "exact" if attempt.exact else "gauss-newton"
         return Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
+
+    def attempts(
+        self,
+        place: tuple[np.ndarray, np.ndarray, np.ndarray],
+        known: Warm | None,
+        options: SolverOptions,
+        *,
+        is_solution: bool,
+        stages: Any,
+    ) -> tuple[Attempt, Outcome]:
+        """From x, u and z with these multipliers; where that leads nowhere, with others, other units, other controls."""
+        solver, report = options.solver, reporter(options.progress)
+        report = report if options.time_limit is None else Deadline(options.time_limit, report)
+        exact = self.is_exact(options.hessian, solver)
+        attempt = Attempt(
+            *(stages, *place, exact, options.tolerance, options.iterations, report),
+            known=known if solver == "sweep" else None,
+            is_solution=is_solution,
+        )
+        outcome = self._run(attempt, solver)
+        if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
+            attempt = replace(attempt, known=None)  # other multipliers may lead elsewhere
+            outcome = self._run(attempt, solver)
+        if solver == "sweep" and outcome.status == "stalled":
+            outcome = self._again(attempt, outcome)
+        if solver == "sweep" and outcome.status == "infeasible":
+            outcome = self._nudged(attempt, outcome)
+        return attempt, outcome
 
     @cached_property
     def _straight(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -440,8 +456,10 @@ def unreached(stages: Stages, it: Iterate) -> list[str]:
     return [line[: line.index(UNREACHED) + len(UNREACHED)] for line in said if UNREACHED in line]
 
 
-def out_of_time(deadline: Deadline) -> tuple[str, str]:
-    return "time", f"stopped after the time limit of {deadline.limit:g} s; this is the best iterate so far"
+def in_time(attempt: Attempt, outcome: Outcome) -> None:
+    """Says so where a time limit has ended the solve."""
+    if isinstance(attempt.report, Deadline) and outcome.status == "interrupted" and attempt.report.is_over:
+        outcome.status, outcome.message = attempt.report.outcome
 
 
 def check(

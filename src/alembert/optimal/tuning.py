@@ -18,7 +18,8 @@ PATIENCE = 15
 KEPT = 1e-6
 """residual below which an iterate counts as feasible, when the best one is looked for"""
 EXACTLY = 1e-12
-"""the largest residual after which, with momenta, no further step is made: momenta are to be kept to rounding errors"""
+"""the largest residual after which, with momenta or with equations along the path, no further step is made: they are to be
+kept to rounding errors"""
 
 # --- the filter (Waechter and Biegler) --------------------------------------------------------------------------------
 
@@ -96,7 +97,8 @@ LEAST_COST = 1e-3
 STEEP = 1e4
 """weight of a bound beyond which a step is refined once: half of the digits are lost in its sweep"""
 ROUNDS, ENOUGH = 4, 1e-3
-"""corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
+"""corrections of the multipliers of equations in a step, and the share of what they began with, or of the residuals of the
+iterate, at which they end"""
 SETTLED = 1e-3
 """share of the largest gap between stages, below which the residuals of (1) of the stages need no correction"""
 WARM = 1e-4
