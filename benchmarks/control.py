@@ -79,6 +79,16 @@ def rows(*, quick: bool) -> Iterator[Row]:
         "10 states, 4 complex numbers and a full block",
         _least(lambda: control.mu_response(M, blocks, w), repeats) / len(w),
     )
+    for name, told, uncertain in (
+        ("real", "3 real and 3 complex numbers", [control.DeltaBlock(x) for x in ("real", "complex") * 3]),
+        ("repeated", "2 real numbers on 3 copies each", [control.DeltaBlock("real", 3)] * 2),
+    ):
+        yield Row(
+            f"control_mu_{name}",
+            "mu, both bounds, a frequency",
+            f"10 states, {told}",
+            _least(lambda uncertain=uncertain: control.mu_response(M, uncertain, w), 1) / len(w),
+        )
     yield Row(
         "control_mu_peak",
         "peak of mu, proven",

@@ -279,3 +279,31 @@ def test_refusals():
 
     with pytest.raises(UnsupportedError, match=r"'odd' is a sensor of its own kind"):
         StateFilter(CART, Measured(Odd(), dt, noise=1.0), process=1.0)
+
+
+def test_tangents_of_the_extended_filter_are_derivatives():
+    """A pendulum, q'' = -g/l sin q: the slope of rk4's step by complex numbers, exact to rounding."""
+    builder = al.ModelBuilder("pendulum")
+    builder.body("bob", al.Inertia.point(1.0, (0, 0, -0.7)), joint=al.Revolute((0, 1, 0)), joint_name="hinge")
+    model = builder.build()
+    dt = 0.05
+    watch = StateFilter(
+        model, Measured(Sensor("angle", "joint_position", "hinge"), dt, noise=0.1), process=0.0
+    )
+
+    def rate(x):
+        return np.array([x[1], -9.81 / 0.7 * np.sin(x[0])])
+
+    def step(x):
+        a = rate(x)
+        b = rate(x + dt / 2 * a)
+        c = rate(x + dt / 2 * b)
+        return x + dt / 6 * (a + 2 * b + 2 * c + rate(x + dt * c))
+
+    start = np.array([1.1, -2.0])
+    slopes = np.array([step(start + 1e-30j * unit).imag / 1e-30 for unit in np.eye(2)]).T
+    S = np.diag([0.3, 0.5])
+    found = watch.predict(watch.start(start[:1], start[1:], deviations=[0.3, 0.5]))
+    np.testing.assert_allclose(np.concatenate([found.q, found.v]), step(start), rtol=1e-12)
+    # differences of 1e-5: 1e-10 by curvature, and rounding of 1e-16 over 1e-5
+    np.testing.assert_allclose(found.P, slopes @ S @ S @ slopes.T, rtol=1e-9)

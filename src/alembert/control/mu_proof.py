@@ -168,6 +168,12 @@ class Proof:
                 ratio = min(ratio**1.5, WIDE**4) if whole else max(np.sqrt(ratio), 1 + 5 * NARROW)
             elif low <= 0 and not whole:
                 first = min(first, end) / 10
+                if first < 1e-12 * sizes.min():
+                    raise NumericalError(
+                        f"mu_peak: no proof at frequency zero and the level {level:.6g}: beside the fastest pole, of size "
+                        f"{sizes.max():.3g} rad/s, the slowest one, {np.abs(self.poles).min():.1g}, is lost in rounding; "
+                        "use a larger tolerance, or faster poles in weights"
+                    )
         raise NumericalError(
             f"mu_peak: no proof in {_TRIES} intervals at the level {best:.6g}; use a larger tolerance"
         )

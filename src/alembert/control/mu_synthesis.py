@@ -6,8 +6,9 @@ systems with stable inverses,
 
     d(s) = k prod (s^2 + 2 z w s + w^2) / (s^2 + 2 y v s + v^2),      z, w, y, v > 0,                                 (1)
 
-by least squares of log |d|, heavier where mu is large. No step is guaranteed to improve mu: the best controller of
-all steps is returned, with its peak proven for all frequencies (`mu_peak`).
+by least squares of log |d|, heavier where mu is large. Plain steps creep: they are made longer after each one that lowers
+mu, and shorter, from the same D, after one that does not. The best controller is returned, with its peak proven for all
+frequencies (`mu_peak`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
+_LONGER, _SHORTER, _LONGEST, _SHORTEST = (
+    1.3,
+    0.5,
+    30.0,
+    0.3,
+)  # steps of log D, after one that lowered mu, after one that did not
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +65,8 @@ def dksyn(
 ) -> MuSynthesis:
     """D-K iteration; the last of the `blocks` is usually the full one of performance.
 
-    `order` is that of every d(s), `frequency` [rad/s] where it is fitted. Steps of log D are lengthened by
-    `relaxation`, since plain iterations creep. Blocks have one number d each: repeated and real ones are taken as if
+    `order` is that of every d(s), `frequency` [rad/s] where it is fitted. `relaxation` is the length of the first step of
+    log D, one that of the plain iteration. Blocks have one number d each: repeated and real ones are taken as if
     they were full.
     """
     P = ordered("dksyn", P, controls, measurements)
@@ -73,29 +80,40 @@ def dksyn(
         )
     scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
     grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
-    scaled, best, history, log_d = P, None, [], None
+    scaled, best, history, length = P, None, [], relaxation
+    log_d = way = np.zeros((len(grid), len(blocks)))
+    fits: list[StateSpace] = []
     for _ in range(iterations):
         try:
             K = hinfsyn(scaled, controls=m, measurements=r, tolerance=1e-4).controller
+            M = lft(P, K)
+            levels, wanted = _levels(M, scalings, grid)
         except NumericalError as error:
             if best is None:
                 raise NumericalError(f"dksyn: the first step has no controller; {error}") from None
-            break  # the Riccati equations cannot take these scalings any more
-        M = lft(P, K)
-        levels, wanted = _levels(M, scalings, grid)
-        history.append(float(levels.max()))
-        if best is None or history[-1] < best[0]:
-            best = (history[-1], K, M)
-        elif len(history) > 2 and min(history[-2:]) > best[0]:
-            break
-        log_d = wanted if log_d is None else log_d + relaxation * (wanted - log_d)
-        weight = np.maximum(levels / levels.max(), 0.1)
-        fits = [fitted_magnitude(grid, np.exp(x), order, weight) for x in log_d.T[:-1]] + [static(1.0)]
-        log_d = np.array([np.log(np.abs(f.frequency_response(grid).response[:, 0, 0])) for f in fits]).T
+            levels, wanted = np.array([np.inf]), log_d  # the Riccati equations cannot take these scalings
+        if np.isfinite(levels[0]):
+            history.append(float(levels.max()))
+        if best is None or levels.max() < best[0]:
+            if best is not None:
+                length = min(_LONGER * length, _LONGEST)
+                log_d = _log_gains(fits, grid)
+            best = (float(levels.max()), K, M)
+            way, weight = wanted - log_d, np.maximum(levels / levels.max(), 0.1)
+        else:
+            length *= _SHORTER
+            if length < _SHORTEST:
+                break
+        target = log_d + length * way
+        fits = [fitted_magnitude(grid, np.exp(x), order, weight) for x in target.T[:-1]] + [static(1.0)]
         scaled = _scaled(P, scalings.blocks, fits, m, r)
     assert best is not None
     _, K, M = best
     return MuSynthesis(K, M, mu_peak(M, blocks, tolerance=tolerance), tuple(history))
+
+
+def _log_gains(fits: Sequence[StateSpace], grid: Array) -> Array:
+    return np.array([np.log(np.abs(f.frequency_response(grid).response[:, 0, 0])) for f in fits]).T
 
 
 def _levels(M: StateSpace, scalings: Scalings, grid: Array) -> tuple[Array, Array]:
