@@ -271,3 +271,31 @@ def test_samples_of_a_filter_count_once():
     sensors = [sc.star_tracker("stars", "hub", space, period=0.5), sc.gyro("rate", "hub", period=0.1)]
     with pytest.raises(ArgumentError, match=r"takes each sample of 'stars' once, which come every 0\.5 s"):
         software.controllers(sensors=sensors)
+
+
+def test_principal_moments_are_a_diagonal_matrix():
+    """With three moments for the matrix, J w was their product, a number, and the gyroscopic torque wrong in silence."""
+    moments, w, q = [10.0, 20.0, 30.0], [0.1, -0.2, 0.3], [0.9, 0.1, 0.2, 0.3]
+    np.testing.assert_array_equal(sc.gains(moments, 0.1), sc.gains(np.diag(moments), 0.1))
+    np.testing.assert_allclose(sc.gains(moments, 0.1)[0], np.multiply(moments, 0.01))
+    Kp, Kd = sc.gains(moments, 0.1)
+    for law in (
+        lambda J: sc.quaternion_feedback(q, w, inertia=J, stiffness=Kp, damping=Kd),
+        lambda J: sc.sliding_mode(q, w, inertia=J, torque=1.0, slope=0.2),
+    ):
+        np.testing.assert_array_equal(law(moments), law(np.diag(moments)))
+        with pytest.raises(
+            ArgumentError, match=r"inertia has shape \(2,\), expected \(3, 3\), or three principal"
+        ):
+            law([1.0, 2.0])
+    with pytest.raises(
+        ArgumentError, match=r"stiffness has shape \(3, 3\), expected a number, or three by axis"
+    ):
+        sc.quaternion_feedback(q, w, inertia=moments, stiffness=np.eye(3), damping=Kd)
+    one = sc.momentum_management(moments, 1e-3)
+    np.testing.assert_array_equal(one[0], sc.momentum_management(np.diag(moments), 1e-3)[0])
+
+
+def test_local_axes_of_a_fall():
+    with pytest.raises(ArgumentError, match="lvlh: r or v is zero or not finite, or they are parallel"):
+        sc.lvlh([7e6, 0, 0], [-1.0, 0, 0])

@@ -207,7 +207,7 @@ class Orbit:
 
 def sun_synchronous(altitude: float, eccentricity: float = 0.0) -> float:
     """The inclination at which the node follows the mean Sun [rad]."""
-    if not (altitude >= 0 and 0 <= eccentricity < 1):
+    if not (0 <= altitude < math.inf and 0 <= eccentricity < 1):
         raise ArgumentError(
             f"sun_synchronous: altitude is {altitude!r} m and eccentricity {eccentricity!r}, expected zero or more, and an "
             "ellipse"
