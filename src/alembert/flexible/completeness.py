@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import unknown
+from alembert.arguments import numbers, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.model import Model
@@ -82,7 +82,11 @@ def completeness(
     owners = model.space.of_bodies
     if not owners:
         raise ArgumentError("completeness: the model has no flexible bodies")
-    q = np.atleast_2d(np.asarray(configurations, dtype=float)).copy()
+    if modes is not None and (
+        isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1
+    ):
+        raise ArgumentError(f"completeness: modes is {modes!r}, expected a positive integer")
+    q = np.atleast_2d(numbers("completeness", "configurations", configurations)).copy()
     if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
         raise ArgumentError(f"completeness: configurations have shape {q.shape}, expected (many, {model.nq})")
     kept = np.ones(model.nv, dtype=bool)

@@ -241,6 +241,8 @@ def _forces(fe: FiniteElements, forces: Mapping[str, tuple[Any, str]]) -> tuple[
                                     f"{', '.join(DIRECTIONS[k] for k in place.moves)}")  # fmt: skip
             columns.append(place.motion[[DIRECTIONS.index(d)]].toarray()[0])
             names.append(f"{name}_{d}")
+    if not columns:
+        raise ArgumentError("forces: there is none, expected {name: (nodes, directions)}")
     return np.column_stack(columns), tuple(names)
 
 

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.wrong_types import Numbers
 
 if TYPE_CHECKING:
     from alembert.flexible.structure_report import StructureReport
@@ -252,7 +253,7 @@ class FiniteElements:
         s = self.rigid_mass[:3, 3:]  # r x s
         return np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]]) / (2 * self.mass)
 
-    def held(self, unknowns: Any) -> tuple[Array, Array]:
+    def held(self, unknowns: Numbers) -> tuple[Array, Array]:
         """The unknowns that are free where the given ones are held, and the latter."""
         fixed = np.unique(np.asarray(unknowns, dtype=int))
         if len(fixed) and not (fixed[0] >= 0 and fixed[-1] < self.size):

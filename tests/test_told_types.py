@@ -114,3 +114,41 @@ def test_spacecraft(name):
                 continue
             with contextlib.suppress(AlembertError):
                 make(**{**right, changed: wrong})
+
+
+def test_structures():
+    fl = al.flexible
+    section = fl.CrossSection.tube(7e10, 2700.0, 0.05, 0.002)
+    nodes = {"a": (0, 0, 0), "b": (1, 0, 0)}
+    frame = fl.framework(nodes, [fl.Member("a", "b", section)])
+    for call, message in (
+        (lambda: fl.framework(nodes, []), "framework: there are no members"),
+        (
+            lambda: fl.CrossSection.tube(7e10, 2700.0, 0.05, 0.002, nu=-1),
+            "nu is -1, expected Poisson's ratio",
+        ),
+        (lambda: frame.held(None), "held: unknowns is None, expected numbers"),
+        (lambda: frame.held("a"), "held: unknowns is 'a', expected numbers"),
+        (
+            lambda: fl.residual_modes(frame, {}, fl.normal_modes(frame, 2, held="a"), held="a"),
+            "forces: there is none",
+        ),
+        (lambda: fl.completeness(None, {}, []), "completeness: model is None, expected a Model"),
+        (
+            lambda: fl.tuned_absorber(1.0, "x", 1.0),
+            "tuned_absorber: participation is 'x', expected a number",
+        ),
+        (
+            lambda: fl.tuned_absorber(1.0, float("nan"), 1.0),
+            "tuned_absorber: participation is nan, expected a number",
+        ),
+    ):
+        with pytest.raises(AlembertError, match=message):
+            call()
+
+
+def test_uncertain_numbers():
+    m = al.control.parameter("m", 1.0, 2.0)
+    for wrong in (float("nan"), "x", None):
+        with pytest.raises(ArgumentError, match="at: m is .*, expected finite numbers"):
+            (1 / m).at(m=wrong)
