@@ -150,5 +150,5 @@ def test_structures():
 def test_uncertain_numbers():
     m = al.control.parameter("m", 1.0, 2.0)
     for wrong in (float("nan"), "x", None):
-        with pytest.raises(ArgumentError, match="at: m is .*, expected finite numbers"):
+        with pytest.raises(ArgumentError, match=r"at: m is .*, expected finite numbers"):
             (1 / m).at(m=wrong)

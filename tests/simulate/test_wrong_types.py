@@ -93,7 +93,7 @@ def test_an_ensemble_whose_function_returns_nothing():
         al.ensemble(al.library.two_link(), lambda rng: None, members=2, duration=0.1, step=0.01)
     many = al.ensemble(al.library.two_link(), lambda rng: {}, members=2, duration=0.1, step=0.01)
     for wrong in (1.5, -0.1, float("nan"), []):
-        with pytest.raises(al.ArgumentError, match="quantiles: probabilities are .*, expected 0 to 1"):
+        with pytest.raises(al.ArgumentError, match=r"quantiles: probabilities are .*, expected 0 to 1"):
             many.quantiles(wrong)
     with pytest.raises(al.ArgumentError, match="quantiles: probabilities is 'x', expected numbers"):
         many.quantiles("x")
