@@ -15,6 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import as_array, is_symbolic, matrix, solve, symmetric, vector
@@ -46,10 +47,15 @@ def quest(body: Any, inertial: Any, weights: Numbers = None) -> tuple[Array, Arr
     `weights` are 1/sigma^2 of the directions [1/rad^2]; the covariance is of small rotations in body axes (Shuster and Oh,
     J. Guidance 4 (1981) 70).
     """
-    b, r = (np.asarray(x, dtype=float) for x in (body, inertial))
-    b, r = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (b, r))
-    w = np.ones(len(b)) if weights is None else np.asarray(weights, dtype=float)
-    if len(b) < 2 or b.shape != r.shape or w.shape != (len(b),):
+    b, r = numbers("quest", "body", body, 3), numbers("quest", "inertial", inertial, 3)
+    w = np.ones(len(b)) if weights is None else numbers("quest", "weights", weights)
+    sizes = np.concatenate([np.linalg.norm(x, axis=-1).ravel() for x in (b, r)])
+    if not (np.all(sizes > 0) and np.isfinite(sizes).all() and np.all(w >= 0) and np.isfinite(w).all()):
+        raise ArgumentError(
+            "quest: a direction is zero or not finite, or a weight negative; leave such pairs out"
+        )
+    b, r = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (b, r))
+    if b.ndim != 2 or len(b) < 2 or b.shape != r.shape or w.shape != (len(b),):
         raise ArgumentError(
             f"quest: {b.shape} and {r.shape} with weights {w.shape}, expected two or more pairs of directions"
         )
