@@ -12,6 +12,7 @@ ORDER = [
     "callable_module",
     "errors",
     "arguments",
+    "wrong_types",
     "meaning",
     "own_source",
     "forking",

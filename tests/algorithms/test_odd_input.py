@@ -163,3 +163,12 @@ def test_where_nothing_moves_twice():
             statue.momentum([], [])
     with pytest.raises(ArgumentError, match=r"check\.derivatives: nothing moves in the model 'statue'"):
         check.derivatives(statue)
+
+
+def test_points_of_jacobians_are_finite():
+    builder = ModelBuilder("arm")
+    builder.body("arm", Inertia.box(1.0, (1, 1, 1)), joint=Revolute((0, 0, 1)))
+    with pytest.raises(
+        ArgumentError, match=r"frame_jacobian: point is \[1, nan, 1\], expected finite numbers"
+    ):
+        builder.build().frame_jacobian([0.1], "arm", point=[1, np.nan, 1])

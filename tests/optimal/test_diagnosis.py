@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Phases, Problem, System, effort, running, terminal
+from alembert.errors import ArgumentError
+from alembert.optimal import Phases, Problem, System, effort, model_system, running, terminal
 from alembert.optimal.diagnosis import dependent, linearise, redundant, unscaled
 
 TWO = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
@@ -125,3 +126,29 @@ def test_controls_that_nothing_keeps_small_are_named():
     assert "nothing keeps u small: state limits, or a cost" in lost.message
     kept = problem.replace(cost=terminal(lambda s: -s.x) + effort(1e-3)).solve(10)
     assert kept.success
+
+
+def test_functions_that_return_nothing_are_named():
+    """A forgotten `return` is the first mistake of all."""
+    builder = al.ModelBuilder("slider", gravity=(0, 0, 0))
+    builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="slide")
+    model = builder.build()
+    problem = Problem(model, 1.0, start={"q": [0], "v": 0}, end={"q": [1]})
+    for call, message in (
+        (
+            lambda: model_system(model, states=["used"], rate=lambda s: None),
+            "model_system: rate: it returns None",
+        ),
+        (
+            lambda: model_system(model, states=["used"], rate=lambda s: ["x"]),
+            "model_system: rate: it returns a str",
+        ),
+        (lambda: Phases({"a": problem}, cost=lambda s: None), "Phases: the cost: it returns None"),
+        (lambda: problem.replace(path={"c": (lambda s: None, 0, 1)}), "Problem: path 'c': it returns None"),
+        (
+            lambda: problem.replace(cost=running(lambda s: None)),
+            "Problem: the running cost: it returns None. Functions get CasADi expressions and return one",
+        ),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()

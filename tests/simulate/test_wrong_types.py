@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 
+import numpy as np
 import pytest
 
 import alembert as al
@@ -62,3 +63,37 @@ def test_wrong_types_are_told(make, given):
             with contextlib.suppress(AlembertError):  # names may be anything until they are looked up
                 made = make(**right | {name: wrong})
                 assert isinstance(made, type(first))
+
+
+@pytest.mark.parametrize("integrator", ["auto", "rk4", "dop853"])
+def test_efforts_over_time_are_tables(integrator):
+    model = al.library.two_link()
+    options = {"duration": 0.1, "step": 0.01 if integrator == "rk4" else None, "integrator": integrator}
+    for shape in ((11, 2), (1, 2)):
+        with pytest.raises(
+            al.ArgumentError, match=r"for one motion, expected one of \(2,\), or one for each"
+        ):
+            al.simulate(model, [0.1, 0.2], efforts=np.zeros(shape), **options)
+    with pytest.raises(al.ArgumentError, match=r"efforts has shape \(2, 2\) for a batch \(3,\) of motions"):
+        al.simulate(model, np.zeros((3, 2)), efforts=np.zeros((2, 2)), **options)
+    for shape in ((2,), (1, 2), (3, 2)):
+        al.simulate(
+            model, np.zeros((3, 2)), efforts=np.zeros(shape), duration=0.1, step=0.01, integrator="rk4"
+        )
+
+
+@pytest.mark.parametrize("start", [1e300, -1e17])
+def test_times_that_numbers_cannot_tell_apart(start):
+    with pytest.raises(al.ArgumentError, match="apart; expected a time nearer to zero"):
+        al.simulate(al.library.two_link(), duration=0.1, step=0.01, start=start)
+
+
+def test_an_ensemble_whose_function_returns_nothing():
+    with pytest.raises(al.ArgumentError, match="ensemble: vary returned None, expected what differs"):
+        al.ensemble(al.library.two_link(), lambda rng: None, members=2, duration=0.1, step=0.01)
+    many = al.ensemble(al.library.two_link(), lambda rng: {}, members=2, duration=0.1, step=0.01)
+    for wrong in (1.5, -0.1, float("nan"), []):
+        with pytest.raises(al.ArgumentError, match=r"quantiles: probabilities are .*, expected 0 to 1"):
+            many.quantiles(wrong)
+    with pytest.raises(al.ArgumentError, match="quantiles: probabilities is 'x', expected numbers"):
+        many.quantiles("x")

@@ -271,3 +271,71 @@ def test_samples_of_a_filter_count_once():
     sensors = [sc.star_tracker("stars", "hub", space, period=0.5), sc.gyro("rate", "hub", period=0.1)]
     with pytest.raises(ArgumentError, match=r"takes each sample of 'stars' once, which come every 0\.5 s"):
         software.controllers(sensors=sensors)
+
+
+def test_principal_moments_are_a_diagonal_matrix():
+    """With three moments for the matrix, J w was their product, a number, and the gyroscopic torque wrong in silence."""
+    moments, w, q = [10.0, 20.0, 30.0], [0.1, -0.2, 0.3], [0.8, 0.2, 0.4, 0.4]
+    np.testing.assert_array_equal(sc.gains(moments, 0.1), sc.gains(np.diag(moments), 0.1))
+    np.testing.assert_allclose(sc.gains(moments, 0.1)[0], np.multiply(moments, 0.01))
+    Kp, Kd = sc.gains(moments, 0.1)
+    for law in (
+        lambda J: sc.quaternion_feedback(q, w, inertia=J, stiffness=Kp, damping=Kd),
+        lambda J: sc.sliding_mode(q, w, inertia=J, torque=1.0, slope=0.2),
+    ):
+        np.testing.assert_array_equal(law(moments), law(np.diag(moments)))
+        with pytest.raises(
+            ArgumentError, match=r"inertia has shape \(2,\), expected \(3, 3\), or three principal"
+        ):
+            law([1.0, 2.0])
+    with pytest.raises(
+        ArgumentError, match=r"stiffness has shape \(3, 3\), expected a number, or three by axis"
+    ):
+        sc.quaternion_feedback(q, w, inertia=moments, stiffness=np.eye(3), damping=Kd)
+    one = sc.momentum_management(moments, 1e-3)
+    np.testing.assert_array_equal(one[0], sc.momentum_management(np.diag(moments), 1e-3)[0])
+
+
+def test_local_axes_of_a_fall():
+    with pytest.raises(ArgumentError, match="lvlh: r or v is zero or not finite, or they are parallel"):
+        sc.lvlh([7e6, 0, 0], [-1.0, 0, 0])
+
+
+def test_what_laws_refuse():
+    """What gave a wrong torque in silence, or an error of Python's."""
+    wheels = [ReactionWheel(f"w{k}", tuple(axis), 0.01, 1.0, 100.0) for k, axis in enumerate(np.eye(3))]
+    rest = {"inertia": np.eye(3), "stiffness": 1.0, "damping": 1.0}
+    for call, message in (
+        (
+            lambda: sc.quaternion_feedback([2, 0.2, 0, 0], [0, 0, 0], **rest),
+            "q_wxyz has length 2.00998, expected 1",
+        ),
+        (lambda: sc.quaternion_feedback([0, 0, 0, 0], [0, 0, 0], **rest), "q_wxyz has length 0, expected 1"),
+        (
+            lambda: sc.quaternion_feedback([1, 0, 0, 0], [0, 0, 0], target_wxyz=(2, 0, 0, 0), **rest),
+            "quaternion_feedback: target_wxyz has length 2, expected 1",
+        ),
+        (
+            lambda: sc.quaternion_feedback([1, 0, 0, 0], [0, 0], **rest),
+            r"rate has shape \(2,\), expected \(3,\)",
+        ),
+        (lambda: sc.wheel_torques(wheels, [1, 0]), r"wheel_torques: torque has shape \(2,\)"),
+        (lambda: sc.wheel_momentum(wheels, [1, 2]), r"wheel_momentum: speeds has shape \(2,\) for 3 wheels"),
+        (
+            lambda: sc.magnetic_unloading([1, 0], [0, 1, 0], 1.0),
+            r"momentum has shape \(2,\), expected \(3,\)",
+        ),
+        (lambda: sc.gains(np.eye(3), -1.0), "gains: frequency is -1.0, expected a positive number"),
+        (lambda: sc.gains(-np.eye(3), 1.0), "gains: inertia has the moments"),
+        (lambda: sc.gains(np.eye(3), 1.0, -0.7), "gains: damping_ratio is -0.7, expected zero or more"),
+        (lambda: sc.momentum_management(np.eye(3), 0.0), "orbital_rate is 0.0, expected a positive number"),
+        (lambda: sc.momentum_management(np.eye(3), 1e-3), "needs moments of inertia that differ"),
+        (lambda: sc.quest([[1, 0, 0], [0, 0, 0]], np.eye(3)[:2]), "quest: a direction is zero or not finite"),
+        (lambda: sc.quest(np.eye(3)[:2], np.eye(3)[:2], [-1, 1]), "or a weight negative"),
+        (
+            lambda: sc.Orbit(7e6, 0.0, 51.6),
+            "inclination is 51.6 rad, expected 0 to pi; 51.6 degrees are 0.9006",
+        ),
+    ):
+        with pytest.raises(al.AlembertError, match=message):
+            call()

@@ -11,7 +11,7 @@ from alembert.algorithms.algorithm import Options
 from alembert.algorithms.evaluation import EquationsOfMotion, Parameters, Wrenches
 from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
-from alembert.errors import NumericalError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.spatial import Pose
 
 Array = np.ndarray
@@ -49,6 +49,8 @@ class Kinematics(EquationsOfMotion):
         node, offset = self.locate("frame_jacobian", frame, parameters)
         if point is not None:
             where = self.numbers("frame_jacobian", "point", point, 3, batch=False)
+            if not np.isfinite(where).all():
+                raise ArgumentError(f"frame_jacobian: point is {point!r}, expected finite numbers")
             offset = offset @ Pose(np.eye(3), where)
         if self.tree.has_modes:
             return self._flexible_jacobian(q, frame, reference, point, parameters)

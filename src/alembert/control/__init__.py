@@ -139,7 +139,11 @@ from alembert.control.uncertain_systems import UncertainSystem as UncertainSyste
 from alembert.control.uncertain_systems import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment
 from alembert.control.weighting import weighted_lqg as weighted_lqg
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 
 def __dir__() -> list[str]:
     return sorted(name for name, x in globals().items() if (_isfunction(x) or _isclass(x)) and name[0] != "_")
+
+
+_tell_wrong_types(__name__)

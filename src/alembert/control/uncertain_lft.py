@@ -95,11 +95,10 @@ class Uncertain:
         for name, n in self.copies.items():
             low, high = self.ranges[name]
             size = self.sizes.get(name, 1)
-            d = (
-                (np.asarray(values[name]) - (low + high) / 2) / ((high - low) / 2)
-                if name in values
-                else np.zeros(())
-            )
+            given = np.asarray(values.get(name, (low + high) / 2))
+            if given.dtype.kind not in "fiuc" or not np.isfinite(given).all():
+                raise ArgumentError(f"at: {name} is {values[name]!r}, expected finite numbers")
+            d = (given - (low + high) / 2) / ((high - low) / 2)
             if d.shape not in ((), (size, size)):
                 raise ArgumentError(
                     f"at: {name!r} has shape {d.shape}, expected a number or ({size}, {size})"

@@ -14,3 +14,6 @@ from alembert.deploy.loop import UdpLink as UdpLink
 from alembert.deploy.loop import realtime as realtime
 from alembert.deploy.source import CSource as CSource
 from alembert.deploy.source import c_source as c_source
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
+
+_tell_wrong_types(__name__)

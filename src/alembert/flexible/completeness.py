@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert import arguments
-from alembert.arguments import unknown
+from alembert.arguments import numbers, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.model import Model
@@ -83,7 +82,11 @@ def completeness(
     owners = model.space.of_bodies
     if not owners:
         raise ArgumentError("completeness: the model has no flexible bodies")
-    q = np.atleast_2d(arguments.numbers("completeness", "configurations", configurations)).copy()
+    if modes is not None and (
+        isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1
+    ):
+        raise ArgumentError(f"completeness: modes is {modes!r}, expected a positive integer")
+    q = np.atleast_2d(numbers("completeness", "configurations", configurations)).copy()
     if not isinstance(keep, Mapping):
         raise ArgumentError(
             f"completeness: keep is {keep!r}, expected bodies with how many modes, or which, as {{'boom': 2}}"

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.wrong_types import Numbers
 
 if TYPE_CHECKING:
     from alembert.flexible.structure_report import StructureReport
@@ -262,7 +263,7 @@ class FiniteElements:
         s = self.rigid_mass[:3, 3:]  # r x s
         return np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]]) / (2 * self.mass)
 
-    def held(self, unknowns: Any) -> tuple[Array, Array]:
+    def held(self, unknowns: Numbers) -> tuple[Array, Array]:
         """The unknowns that are free where the given ones are held, and the latter."""
         given = np.asarray(unknowns)
         if given.size and given.dtype.kind not in "iu":

@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 
 from alembert.arguments import unknown
-from alembert.errors import ModelError
+from alembert.errors import ArgumentError, ModelError
 from alembert.flexible.finite_elements import FiniteElements, MassPoints
 from alembert.model.inertia import Inertia
 
@@ -74,6 +74,8 @@ class CrossSection:
         line_mass: float = 0.0,
     ) -> CrossSection:
         """From a material and a shape. `shear`: factors of the area along y, z; `line_mass` per length at the axis."""
+        if G is None and not nu > -1:
+            raise ArgumentError(f"cross-section: nu is {nu!r}, expected Poisson's ratio, above -1")
         G = E / (2 * (1 + nu)) if G is None else G
         y, z = (None if k is None else k * G * A for k in shear)
         return cls(rho * A + line_mass, E * A, E * I_y, E * I_z, G * J, rho * I_y, rho * I_z, y, z)
@@ -200,6 +202,8 @@ def framework(
         _weigh(lumped.inertia, points, place[at("a mass", lumped.node)], x[at("a mass", lumped.node)])
     K = stiffness.matrix(n)
     mass = points.build(n)
+    if not parts:
+        raise ModelError("framework: there are no members; expected Member(...), one at least")
     bars = _AxialForces(parts, place, n)
     whole = FiniteElements(mass.mass_matrix(), K, x, dofs, tuple(names), mass, bars)
     return _grounded(whole, fixed) if fixed else whole

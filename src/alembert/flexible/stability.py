@@ -105,6 +105,9 @@ def tuned_absorber(
     what = "tuned_absorber"
     arguments.choice(what, "rule", rule, RULES)
     w, m = arguments.positive(what, "frequency", frequency), arguments.positive(what, "mass", mass)
+    for name, value in (("participation", participation), ("housing", housing)):
+        if not arguments.is_number(value):
+            raise ArgumentError(f"{what}: {name} is {value!r}, expected a number")
     mu, mu_t = m * float(participation) ** 2, float(housing) * float(participation) ** 2
     if rule == "equal":
         return m * w**2, 0.0

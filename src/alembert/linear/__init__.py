@@ -17,3 +17,6 @@ from alembert.linear.regulators import lqr as lqr
 from alembert.linear.regulators import place_poles as place_poles
 from alembert.linear.uncertain import Certificate as Certificate
 from alembert.linear.uncertain import UncertainLinearModel as UncertainLinearModel
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
+
+_tell_wrong_types(__name__)

@@ -49,3 +49,6 @@ from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines
 from alembert.optimal.systems import model_system as model_system
 from alembert.optimal.systems import table as table
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
+
+_tell_wrong_types(__name__)

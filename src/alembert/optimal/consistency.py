@@ -75,7 +75,9 @@ def evaluated(where: str, function: Callable[[], Any], who: str = "Problem") -> 
     except (ArgumentError, UnsupportedError):
         raise
     except Exception as error:  # whatever a user's function may raise
-        reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1])
+        reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1].strip())
+        if came := re.fullmatch(r"You have: '\(+(\w+).*'", reason):  # CasADi lists what it takes, and ends so
+            reason = f"it returns {'None' if came[1] == 'NoneType' else f'a {came[1]}'}"
         hint = (
             " For a choice write casadi.if_else(condition, then, otherwise)"
             if "truth value" in reason

@@ -247,7 +247,7 @@ class _Together:
         seen = _Views(views)
         values = [evaluated(f"across {row.name!r}", partial(row.value, seen), "Phases") for row in self.rows]  # type: ignore[arg-type]
         if cost is not None:
-            values.append(ca.SX(evaluated("the cost", partial(cost, seen), "Phases")))
+            values.append(evaluated("the cost", lambda: ca.SX(cost(seen)), "Phases"))
         whole = ca.vertcat(ca.SX(0, 1), *values)
         for k, name in enumerate([*(repr(row.name) for row in self.rows), "the cost across phases"]):
             if k < whole.numel() and ca.depends_on(whole[k], ca.vertcat(*controls)):

@@ -33,6 +33,7 @@ import scipy
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.optimal.consistency import evaluated
 from alembert.optimal.plant import Moment, System, driven_dofs, names_of
 from alembert.optimal.problem import environment
 from alembert.simulate.actuators import Drive, JointDrives, Lags, checked, with_gears
@@ -109,7 +110,14 @@ def model_system(
             effort = effort + elements.total(s.t, q, v, p[:count])
         a = model.symbolic.forward_dynamics(q, v, effort, parameters=known)
         found = [model.symbolic.rate(q, v), a, moved]
-        return ca.vertcat(*found, *([] if rate is None else [_column(rate(moment), own)]))
+        return ca.vertcat(
+            *found,
+            *(
+                []
+                if rate is None
+                else [evaluated("rate", lambda: _column(rate(moment), own), "model_system")]
+            ),
+        )
 
     return System(
         [*names, *inner, *own],

@@ -40,5 +40,7 @@ from alembert.simulate.sensors import Measured as Measured
 from alembert.simulate.sensors import SensorSamples as SensorSamples
 from alembert.simulate.state_filters import StateEstimate as StateEstimate
 from alembert.simulate.state_filters import StateFilter as StateFilter
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
+_tell_wrong_types(__name__)
 _make_callable(__name__, simulate)

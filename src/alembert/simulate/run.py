@@ -28,6 +28,8 @@ from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+_CLOCK = 1e-3
+"""of a step: the most by which the numbers of time may be apart"""
 _LEAST_TOLERANCE = 2.3e-14
 """below a hundred units of rounding SciPy's integrators raise it themselves"""
 ROUNDING = 1e-14
@@ -133,6 +135,11 @@ def simulate(
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
     if not is_number(start):
         raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
+    apart = float(np.spacing(abs(start) + duration))
+    if apart > _CLOCK * min(step or duration, interval or duration):
+        raise ArgumentError(
+            f"simulate: start is {start!r} s, where numbers are {apart:.2g} s apart; expected a time nearer to zero"
+        )
     if not (is_number(tolerance) and tolerance >= _LEAST_TOLERANCE):
         raise ArgumentError(
             f"simulate: tolerance is {tolerance!r}, expected a number of at least {_LEAST_TOLERANCE:g}"
@@ -143,6 +150,7 @@ def simulate(
         )
     system = Simulation(model, inputs, batch)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
+    _check_motions("efforts", system.loads.efforts.shape, batch)
     if batch and inputs.stops:
         raise UnsupportedError(
             "simulate: JointStops and a batch of motions do not go together; give SoftStop, or al.ensemble(model, "
@@ -227,6 +235,19 @@ def simulate(
     _warn_of_energy(run)
     _warn_of_stiffening(run)
     return run
+
+
+def _check_motions(what: str, shape: tuple[int, ...], batch: tuple[int, ...]) -> None:
+    """What is constant in time is one for all motions, or one for each."""
+    given = shape[:-1]
+    if len(given) > len(batch) or any(
+        n not in (1, m) for n, m in zip(given[::-1], batch[::-1], strict=False)
+    ):
+        motions = f"a batch {batch} of motions" if batch else "one motion"
+        raise ArgumentError(
+            f"simulate: {what} has shape {shape} for {motions}, expected one of {shape[-1:]}, or one for each motion; what "
+            "changes in time is a Table for each joint"
+        )
 
 
 def _start(

@@ -93,3 +93,6 @@ from alembert.spacecraft.surfaces import box as box
 from alembert.spacecraft.surfaces import panel as panel
 from alembert.spacecraft.task_graphs import TaskSchedule as TaskSchedule
 from alembert.spacecraft.task_graphs import task_schedule as task_schedule
+from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
+
+_tell_wrong_types(__name__)

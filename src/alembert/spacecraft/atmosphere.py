@@ -17,6 +17,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.spacecraft.epochs import Epoch
 from alembert.spacecraft.frames import EQUATOR, FLATTENING
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 
@@ -45,8 +46,8 @@ class Exponential:
 class Profile:
     """Densities [kg/m^3] at heights [m], ascending; the logarithm is linear between them and goes on beyond the ends."""
 
-    heights: Any
-    densities: Any
+    heights: Numbers
+    densities: Numbers
 
     def __post_init__(self) -> None:
         h, rho = (np.array(x, dtype=float) for x in (self.heights, self.densities))
@@ -88,7 +89,7 @@ def msis_profile(
     ap: float,
     latitude_deg: float = 0.0,
     longitude_deg: float = 0.0,
-    heights: Any = None,
+    heights: Numbers = None,
 ) -> Profile:
     """A profile by NRLMSIS 2.1 for a given solar flux and magnetic activity; needs `pymsis` (pip install
     alembert[space]).

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import is_number, numbers
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
 from alembert.library.shapes import disc
 from alembert.model import Box, Inertia, ModelBuilder, Placement, Visual
+from alembert.wrong_types import Vector
 
 Array = np.ndarray
 _THIN = 0.51
@@ -50,7 +51,7 @@ def _limit(value: float) -> tuple[float, ...]:
     return (value,) if math.isfinite(value) else ()
 
 
-def axes_about(axis: Any, who: str) -> Array:
+def axes_about(axis: Vector, who: str) -> Array:
     """(3, 3): columns are two directions across the axis, and the axis."""
     a = np.asarray(axis, dtype=float)
     if a.shape != (3,) or not np.linalg.norm(a) > 0:
@@ -76,7 +77,7 @@ def reaction_wheel(
     builder: ModelBuilder,
     name: str,
     parent: str,
-    axis: Any,
+    axis: Vector,
     *,
     inertia: float,
     mass: float = 0.0,
@@ -86,7 +87,7 @@ def reaction_wheel(
     coulomb: float = 0.0,
     static_imbalance: float = 0.0,
     dynamic_imbalance: float = 0.0,
-    at: Any = (0.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
 ) -> ReactionWheel:
     """A wheel on a body: the joint and the body are called `name`, its motor `name_motor`.
 
@@ -99,6 +100,11 @@ def reaction_wheel(
     positive(who, inertia=inertia, torque=torque, speed=speed)
     mass = mass or 2 * inertia / 0.2**2
     positive(who, mass=mass)
+    for what, value in (("static_imbalance", static_imbalance), ("dynamic_imbalance", dynamic_imbalance)):
+        if not is_number(value):
+            raise ArgumentError(f"{who}: {what} is {value!r}, expected a number")
+    if math.isinf(inertia) or math.isinf(mass):
+        raise ArgumentError(f"{who}: inertia is {inertia!r} and mass {mass!r}, expected finite numbers")
     R = axes_about(axis, who)
     local = np.diag([_THIN * inertia, _THIN * inertia, inertia])
     local[0, 2] = local[2, 0] = -dynamic_imbalance
@@ -158,8 +164,8 @@ def control_moment_gyro(
     name: str,
     parent: str,
     *,
-    gimbal_axis: Any,
-    spin_axis: Any,
+    gimbal_axis: Vector,
+    spin_axis: Vector,
     momentum: float,
     rotor_inertia: float,
     gimbal_inertia: float | None = None,
@@ -167,7 +173,7 @@ def control_moment_gyro(
     rate: float = math.inf,
     torque: float = math.inf,
     variable_speed: bool = False,
-    at: Any = (0.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
 ) -> ControlMomentGyro:
     """A single-gimbal gyro, of constant or `variable_speed`: `momentum` [N m s] at the rotor's nominal speed.
 
@@ -293,14 +299,14 @@ def proof_mass(
     builder: ModelBuilder,
     name: str,
     parent: str,
-    axis: Any,
+    axis: Vector,
     *,
     mass: float,
     stiffness: float = 0.0,
     damping: float = 0.0,
     force: float = math.inf,
     stroke: float = math.inf,
-    at: Any = (0.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
 ) -> ProofMass:
     """A mass on a rail, with a spring [N/m] and a damper [N s/m] to its middle, for `Hardware`: a message has its force.
 
@@ -333,7 +339,7 @@ def slosh_pendulum(
     *,
     mass: float,
     length: float,
-    at: Any,
+    at: Vector,
     damping: float = 0.0,
 ) -> None:
     """Propellant that swings as a pendulum about `at`, down along -z: the first lateral mode under thrust along z.
@@ -361,8 +367,8 @@ def slosh_mass(
     mass: float,
     stiffness: float,
     damping: float = 0.0,
-    axis: Any = (1.0, 0.0, 0.0),
-    at: Any = (0.0, 0.0, 0.0),
+    axis: Vector = (1.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
 ) -> None:
     """Propellant, or a proof mass, on a spring [N/m] and a damper [N s/m] along an axis."""
     who = f"slosh_mass {name!r}"
@@ -387,7 +393,7 @@ def yo_yo(
     *,
     mass: float,
     radius: float,
-    at: Any = (0.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
     angle: float = 0.0,
 ) -> None:
     """A mass on a cord wound about the z axis of `parent` at a radius, to despin it; give two, `angle` pi apart.
@@ -424,9 +430,9 @@ def hinged_panel(
     *,
     mass: float,
     size: tuple[float, float],
-    at: Any,
-    along: Any = (0.0, 1.0, 0.0),
-    hinge: Any = (1.0, 0.0, 0.0),
+    at: Vector,
+    along: Vector = (0.0, 1.0, 0.0),
+    hinge: Vector = (1.0, 0.0, 0.0),
     stiffness: float = 0.0,
     damping: float = 0.0,
 ) -> None:
@@ -461,7 +467,7 @@ def flexible_panel(
     mass: float,
     length: float,
     bending: float,
-    at: Any,
+    at: Vector,
     modes: int = 2,
     damping_ratio: float = 0.005,
 ) -> None:

@@ -24,6 +24,7 @@ from alembert.simulate.elements import Places
 from alembert.simulate.events import Attach, Change, Event, Release, WithParameters
 from alembert.simulate.sensors import HoldSwitch, Measured
 from alembert.spacecraft.devices import not_negative, positive
+from alembert.wrong_types import Numbers, Vector
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -32,7 +33,7 @@ Array = np.ndarray
 
 
 def docking_port(
-    builder: ModelBuilder, name: str, body: str, at: Any, *, quaternion_wxyz: Any = (1, 0, 0, 0)
+    builder: ModelBuilder, name: str, body: str, at: Vector, *, quaternion_wxyz: Numbers = (1, 0, 0, 0)
 ) -> str:
     """A frame on a body that points outward along its x axis; gives its name."""
     builder.frame(name, body, Placement(tuple(at), tuple(quaternion_wxyz)))

@@ -35,6 +35,7 @@ from alembert.spacecraft.magnetic import MagneticField
 from alembert.spacecraft.orbits import J2, Cowell, Encke, Orbit, World, origin, origins
 from alembert.spacecraft.surfaces import SUNLIGHT, Facet, SolarPressure, SurfaceDrag, sunlit
 from alembert.spatial import quaternion
+from alembert.wrong_types import Vector
 
 Array = np.ndarray
 ENTRY = 100e3
@@ -223,7 +224,7 @@ class Environment:
         attitude: Any = "lvlh",
         rate: Any = None,
         joint: str | None = None,
-        offset: Any = (0.0, 0.0, 0.0),
+        offset: Vector = (0.0, 0.0, 0.0),
     ) -> tuple[Array, Array]:
         """q and v of a model on an orbit: its free joint (the first, or by name) put there, all others neutral and at rest.
 

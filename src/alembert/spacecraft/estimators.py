@@ -15,9 +15,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import as_array, is_symbolic, matrix, solve, symmetric, vector
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 
@@ -39,16 +41,21 @@ def triad(first: tuple[Any, Any], second: tuple[Any, Any]) -> Array:
     return np.asarray(quaternion.from_matrix(R @ B.T), dtype=float)
 
 
-def quest(body: Any, inertial: Any, weights: Any = None) -> tuple[Array, Array]:
+def quest(body: Any, inertial: Any, weights: Numbers = None) -> tuple[Array, Array]:
     """q and its covariance (3, 3) from directions (n, 3) in both axes: Wahba's problem by Davenport's largest eigenvalue.
 
     `weights` are 1/sigma^2 of the directions [1/rad^2]; the covariance is of small rotations in body axes (Shuster and Oh,
     J. Guidance 4 (1981) 70).
     """
-    b, r = (np.asarray(x, dtype=float) for x in (body, inertial))
-    b, r = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (b, r))
-    w = np.ones(len(b)) if weights is None else np.asarray(weights, dtype=float)
-    if len(b) < 2 or b.shape != r.shape or w.shape != (len(b),):
+    b, r = numbers("quest", "body", body, 3), numbers("quest", "inertial", inertial, 3)
+    w = np.ones(len(b)) if weights is None else numbers("quest", "weights", weights)
+    sizes = np.concatenate([np.linalg.norm(x, axis=-1).ravel() for x in (b, r)])
+    if not (np.all(sizes > 0) and np.isfinite(sizes).all() and np.all(w >= 0) and np.isfinite(w).all()):
+        raise ArgumentError(
+            "quest: a direction is zero or not finite, or a weight negative; leave such pairs out"
+        )
+    b, r = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (b, r))
+    if b.ndim != 2 or len(b) < 2 or b.shape != r.shape or w.shape != (len(b),):
         raise ArgumentError(
             f"quest: {b.shape} and {r.shape} with weights {w.shape}, expected two or more pairs of directions"
         )
@@ -82,7 +89,7 @@ class AttitudeFilter:
 
     @classmethod
     def start(
-        cls, q_wxyz: Any, *, noise: float, walk: float, angle: float = 0.1, bias: float = 1e-3
+        cls, q_wxyz: Numbers, *, noise: float, walk: float, angle: float = 0.1, bias: float = 1e-3
     ) -> AttitudeFilter:
         """With standard deviations of the first attitude [rad] and bias [rad/s]."""
         q = q_wxyz if is_symbolic(q_wxyz) else np.asarray(q_wxyz, dtype=float)
@@ -100,7 +107,7 @@ class AttitudeFilter:
         Q = matrix([[(n2 * h + u2 * h**3 / 3) * one, across], [across, u2 * h * one]])
         return replace(self, q=quaternion.normalize(q), P=symmetric(Phi @ self.P @ Phi.T + Q))
 
-    def with_attitude(self, q_wxyz: Any, sigma: Any) -> AttitudeFilter:
+    def with_attitude(self, q_wxyz: Numbers, sigma: Any) -> AttitudeFilter:
         """Corrected by a star tracker's quaternion, with the standard deviations of its small angles [rad]."""
         seen = q_wxyz if is_symbolic(q_wxyz) else np.asarray(q_wxyz, dtype=float)
         e = quaternion.log(quaternion.multiply(quaternion.conjugate(self.q), seen))
@@ -142,7 +149,7 @@ class AttitudeFilter:
             return cls(x[:4], x[4:7], ca.reshape(x[7:43], 6, 6), x[43], x[44])
         return cls(x[:4].copy(), x[4:7].copy(), x[7:43].reshape(6, 6).copy(), float(x[43]), float(x[44]))
 
-    def consistency(self, q_wxyz: Any, bias: Any) -> float:
+    def consistency(self, q_wxyz: Numbers, bias: Any) -> float:
         """The error squared over its covariance: the mean over many runs is 6 where the filter is honest."""
         e = np.asarray(
             quaternion.multiply(quaternion.conjugate(self.q), np.asarray(q_wxyz, dtype=float)), dtype=float

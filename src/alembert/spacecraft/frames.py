@@ -23,9 +23,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.spacecraft.epochs import DAY, Epoch
 from alembert.spatial.arrays import is_symbolic
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 ARCSECOND = math.pi / 648000
@@ -116,9 +118,9 @@ def nutation(T: float) -> tuple[float, float, float]:
     return longitude * ARCSECOND, obliquity * ARCSECOND, mean * ARCSECOND
 
 
-def geodetic(position: Any) -> Array:
+def geodetic(position: Numbers) -> Array:
     """(..., 3): latitude, longitude [rad] and height [m] over the ellipsoid, of Earth-fixed positions (..., 3)."""
-    x, y, z = np.moveaxis(np.asarray(position, dtype=float), -1, 0)
+    x, y, z = np.moveaxis(numbers("geodetic", "position", position, 3), -1, 0)
     e2 = FLATTENING * (2 - FLATTENING)
     across = np.hypot(x, y)
     latitude = np.arctan2(z, across * (1 - e2))
@@ -140,7 +142,17 @@ def lvlh(r: Any, v: Any) -> Array:
         z, h = -r / ca.sqrt(ca.dot(r, r)), ca.cross(r, v)
         y = -h / ca.sqrt(ca.dot(h, h))
         return ca.horzcat(ca.cross(y, z), y, z)
-    r, v = np.asarray(r, dtype=float), np.asarray(v, dtype=float)
+    r, v = numbers("lvlh", "r", r, 3), numbers("lvlh", "v", v, 3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        axes = _local_axes(r, v)
+    if not np.isfinite(axes).all():
+        raise ArgumentError(
+            "lvlh: r or v is zero or not finite, or they are parallel; expected a position and a speed across it"
+        )
+    return axes
+
+
+def _local_axes(r: Array, v: Array) -> Array:
     z = -r / np.linalg.norm(r, axis=-1, keepdims=True)
     h = np.cross(r, v)
     y = -h / np.linalg.norm(h, axis=-1, keepdims=True)

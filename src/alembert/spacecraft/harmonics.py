@@ -23,6 +23,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 
@@ -69,7 +70,7 @@ class Harmonics:
     def is_zero(self) -> bool:
         return not (np.any(self.C) or np.any(self.S))
 
-    def slope(self, position: Any) -> Any:
+    def slope(self, position: Numbers) -> Any:
         """The gradient of the potential at an Earth-fixed position, an expression or numbers (3)."""
         if self.is_zero:
             return ca.DM.zeros(3)

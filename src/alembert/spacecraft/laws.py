@@ -19,71 +19,111 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.errors import ArgumentError
+from alembert.arguments import numbers, positive
+from alembert.errors import ArgumentError, NumericalError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import as_array, clip, cos, cross, dot, is_symbolic, matrix, sin, solve, where
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 
 
-def _given(x: Any) -> Any:
-    """An expression as it is, other things as arrays."""
-    return x if is_symbolic(x) else np.asarray(x, dtype=float)
+def _given(who: str, what: str, x: Any, width: int = 3) -> Any:
+    """An expression as it is, other things as arrays of so many numbers."""
+    return x if is_symbolic(x) else numbers(who, what, x, width, batch=False)
 
 
-def attitude_error(q_wxyz: Any, target_wxyz: Any) -> Any:
+def _attitude(who: str, what: str, x: Any) -> Any:
+    q = _given(who, what, x, 4)
+    if not is_symbolic(q) and not abs(np.linalg.norm(q) - 1) < 1e-3:
+        raise ArgumentError(
+            f"{who}: {what} has length {np.linalg.norm(q):.6g}, expected 1; divide by its length"
+        )
+    return q
+
+
+def _tensor(who: str, inertia: Any) -> Any:
+    """A matrix (3, 3), of three principal moments too."""
+    J = inertia if is_symbolic(inertia) else numbers(who, "inertia", inertia)
+    if J.shape in ((3,), (3, 1)):
+        return ca.diag(J) if is_symbolic(J) else np.diag(J.ravel())
+    if J.shape != (3, 3):
+        raise ArgumentError(
+            f"{who}: inertia has shape {J.shape}, expected (3, 3), or three principal moments"
+        )
+    return J
+
+
+def _by_axis(who: str, what: str, given: Any) -> Any:
+    """A number, or one for each axis."""
+    x = given if is_symbolic(given) else numbers(who, what, given)
+    if x.shape not in ((), (1, 1), (3,), (3, 1)):
+        raise ArgumentError(f"{who}: {what} has shape {x.shape}, expected a number, or three by axis")
+    return x
+
+
+def attitude_error(q_wxyz: Numbers, target_wxyz: Any, who: str = "attitude_error") -> Any:
     """(4,): the rotation from the target's axes to the body's, q_t^-1 q, the short way round."""
-    q, target = _given(q_wxyz), _given(target_wxyz)
+    q, target = _attitude(who, "q_wxyz", q_wxyz), _attitude(who, "target_wxyz", target_wxyz)
     e = quaternion.multiply(quaternion.conjugate(as_array(target, q)), as_array(q, target))
     return where(e[0] < 0, -e, e)
 
 
 def quaternion_feedback(
-    q_wxyz: Any,
+    q_wxyz: Numbers,
     rate: Any,
     *,
-    inertia: Any,
-    stiffness: Any,
-    damping: Any,
-    target_wxyz: Any = (1.0, 0.0, 0.0, 0.0),
-    target_rate: Any = (0.0, 0.0, 0.0),
-    momentum: Any = (0.0, 0.0, 0.0),
+    inertia: Numbers,
+    stiffness: Numbers,
+    damping: Numbers,
+    target_wxyz: Numbers = (1.0, 0.0, 0.0, 0.0),
+    target_rate: Numbers = (0.0, 0.0, 0.0),
+    momentum: Numbers = (0.0, 0.0, 0.0),
 ) -> Any:
     """(1): the torque on the craft in its axes [N m]. The target's rate is in the target's axes; h is that of wheels."""
-    e, w = attitude_error(q_wxyz, target_wxyz), _given(rate)
-    J, Kp, Kd, turning, h = (as_array(x, w) for x in (inertia, stiffness, damping, target_rate, momentum))
+    who = "quaternion_feedback"
+    e, w = attitude_error(q_wxyz, target_wxyz, who), _given(who, "rate", rate)
+    of_axes = (_by_axis(who, "stiffness", stiffness), _by_axis(who, "damping", damping))
+    others = (_given(who, "target_rate", target_rate), _given(who, "momentum", momentum))
+    J, Kp, Kd, turning, h = (as_array(x, w) for x in (_tensor(who, inertia), *of_axes, *others))
     wanted = quaternion.to_matrix(e).T @ turning
     return -Kp * 2 * e[1:4] - Kd * (w - wanted) + cross(w, J @ w + h)
 
 
-def gains(inertia: Any, frequency: float, damping_ratio: float = 0.7071) -> tuple[Array, Array]:
+def gains(inertia: Numbers, frequency: float, damping_ratio: float = 0.7071) -> tuple[Array, Array]:
     """Stiffness J omega^2 and damping 2 zeta omega J of (1), by axis, for a bandwidth [rad/s]."""
-    J = np.diag(np.asarray(inertia, dtype=float))
+    J = np.diag(_tensor("gains", inertia))
+    if not (np.all(J > 0) and positive("gains", "frequency", frequency)):
+        raise ArgumentError(f"gains: inertia has the moments {J.tolist()}, expected positive ones")
+    if not damping_ratio >= 0:
+        raise ArgumentError(f"gains: damping_ratio is {damping_ratio!r}, expected zero or more")
     return J * frequency**2, 2 * damping_ratio * frequency * J
 
 
 def sliding_mode(
-    q_wxyz: Any,
+    q_wxyz: Numbers,
     rate: Any,
     *,
-    inertia: Any,
-    torque: Any,
+    inertia: Numbers,
+    torque: Numbers,
     slope: float,
     width: float = 0.01,
-    target_wxyz: Any = (1.0, 0.0, 0.0, 0.0),
-    momentum: Any = (0.0, 0.0, 0.0),
+    target_wxyz: Numbers = (1.0, 0.0, 0.0, 0.0),
+    momentum: Numbers = (0.0, 0.0, 0.0),
 ) -> Any:
     """(2): slews along a sliding surface, `slope` [1/s], with at most `torque` [N m] beside the gyroscopic part."""
-    e, w = attitude_error(q_wxyz, target_wxyz), _given(rate)
-    J, most, h = (as_array(x, w) for x in (inertia, torque, momentum))
+    who = "sliding_mode"
+    e, w = attitude_error(q_wxyz, target_wxyz, who), _given(who, "rate", rate)
+    others = (_by_axis(who, "torque", torque), _given(who, "momentum", momentum))
+    J, most, h = (as_array(x, w) for x in (_tensor(who, inertia), *others))
     s = w + slope * e[1:4]
     e_rate = (e[0] * w + cross(e[1:4], w)) / 2
     drift = cross(w, J @ w + h) - slope * (J @ e_rate)
     return drift - most * clip(s / width, 1.0)
 
 
-def wheel_torques(wheels: Sequence[ReactionWheel], torque: Any) -> Any:
+def wheel_torques(wheels: Sequence[ReactionWheel], torque: Numbers) -> Any:
     """Motor torques of wheels that give a torque on the craft, of least norm."""
     A = np.array([wheel.axis for wheel in wheels]).T
     rank = int(np.linalg.matrix_rank(A, tol=1e-9))
@@ -91,20 +131,23 @@ def wheel_torques(wheels: Sequence[ReactionWheel], torque: Any) -> Any:
         raise ArgumentError(
             f"wheel_torques: the axes of {len(wheels)} wheels span {rank} directions, expected 3"
         )
-    u = _given(torque)
+    u = _given("wheel_torques", "torque", torque)
     return as_array(-np.linalg.pinv(A), u) @ u
 
 
 def wheel_momentum(wheels: Sequence[ReactionWheel], speeds: Any) -> Any:
     """Of wheels at these speeds relative to the craft, in its axes [N m s]."""
-    s = _given(speeds) if is_symbolic(speeds) else np.atleast_1d(np.asarray(speeds, dtype=float))
+    s = speeds if is_symbolic(speeds) else np.atleast_1d(numbers("wheel_momentum", "speeds", speeds))
+    if s.shape[0] != len(wheels):
+        raise ArgumentError(f"wheel_momentum: speeds has shape {s.shape} for {len(wheels)} wheels")
     A = np.array([w.inertia * np.array(w.axis) for w in wheels]).reshape(-1, 3).T
     return as_array(A, s) @ s
 
 
-def magnetic_unloading(momentum: Any, field: Any, gain: float, *, dipole: float = math.inf) -> Any:
+def magnetic_unloading(momentum: Numbers, field: Any, gain: float, *, dipole: float = math.inf) -> Any:
     """(3): the dipole [A m^2] that takes momentum out, at most `dipole` along each axis, its direction kept."""
-    H, B = _given(momentum), _given(field)
+    who = "magnetic_unloading"
+    H, B = _given(who, "momentum", momentum), _given(who, "field", field)
     square = dot(B, B)
     m = gain * cross(H, B) / where(square > 0, square, 1.0)
     return m * _shrunk(m, dipole)
@@ -118,9 +161,11 @@ def _shrunk(x: Any, most: float) -> Any:
     return where(largest > most, most / where(largest > most, largest, 1.0), 1.0)
 
 
-def gyro_jacobian(gyros: Sequence[ControlMomentGyro], angles: Any) -> tuple[Any, Any]:
+def gyro_jacobian(gyros: Sequence[ControlMomentGyro], angles: Numbers) -> tuple[Any, Any]:
     """A = dH/d(angles) (3, n), and H (3,), both in units of the gyros' momenta [N m s]."""
-    a = _given(angles) if is_symbolic(angles) else np.atleast_1d(np.asarray(angles, dtype=float))
+    a = angles if is_symbolic(angles) else np.atleast_1d(numbers("gyro_jacobian", "angles", angles))
+    if a.shape[0] != len(gyros):
+        raise ArgumentError(f"gyro_jacobian: angles has shape {a.shape} for {len(gyros)} gyros")
     columns, total = [], as_array(np.zeros(3), a)
     for k, gyro in enumerate(gyros):
         spin, side = np.array(gyro.spin_axis), np.cross(gyro.gimbal_axis, gyro.spin_axis)
@@ -134,8 +179,8 @@ def gyro_jacobian(gyros: Sequence[ControlMomentGyro], angles: Any) -> tuple[Any,
 
 def gyro_steering(
     gyros: Sequence[ControlMomentGyro],
-    angles: Any,
-    torque: Any,
+    angles: Numbers,
+    torque: Numbers,
     *,
     robustness: float = 0.01,
     steepness: float = 10.0,
@@ -153,12 +198,12 @@ def gyro_steering(
     G = A @ A.T
     size = dot(cross(G[:, 0], G[:, 1]), G[:, 2])  # det(A A')
     weight = robustness * (ca.exp if is_symbolic(size) else math.exp)(-steepness * size)
-    rates = A.T @ solve(G + weight * E, as_array(_given(torque), G) * (-1 / scale))
+    rates = A.T @ solve(G + weight * E, as_array(_given("gyro_steering", "torque", torque), G) * (-1 / scale))
     return rates * _shrunk(rates, min(gyro.rate for gyro in gyros))
 
 
 def momentum_management(
-    inertia: Any, orbital_rate: float, *, angle: float = 0.02, momentum: float = 100.0
+    inertia: Numbers, orbital_rate: float, *, angle: float = 0.02, momentum: float = 100.0
 ) -> tuple[Array, Array]:
     """Gains (K_pitch (1, 4), K_roll_yaw (2, 8)) that hold a station's attitude and its gyros' momentum by the
     gravity gradient.
@@ -167,10 +212,17 @@ def momentum_management(
     that gyros give (on the craft -u), x by `angle` [rad] and `momentum` [N m s] weighted (Wie et al., J. Guidance 12 (1989)
     634). The attitude goes to where the mean torque is zero, not to zero.
     """
-    n = orbital_rate
+    n = positive("momentum_management", "orbital_rate", orbital_rate)
+    for what, value in (("angle", angle), ("momentum", momentum)):
+        positive("momentum_management", what, value)
 
     def lqr(A: Array, B: Array, Q: Array, R: Array) -> Array:
-        P = scipy.linalg.solve_continuous_are(A, B, Q, R)
+        try:
+            P = scipy.linalg.solve_continuous_are(A, B, Q, R)
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "momentum_management: no gains are found: the gravity gradient needs moments of inertia that differ"
+            ) from None
         return np.linalg.solve(R, B.T @ P)
 
     weights = 1 / np.array([angle, angle * n, momentum, momentum / n]) ** 2
@@ -181,9 +233,9 @@ def momentum_management(
     return pitch, both
 
 
-def local_motion(inertia: Any, n: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def local_motion(inertia: Numbers, n: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """A and B of pitch, and of roll and yaw, in the states of `momentum_management`; u is the torque that gyros give."""
-    I1, I2, I3 = np.diag(np.asarray(inertia, dtype=float))
+    I1, I2, I3 = np.diag(_tensor("momentum_management", inertia))
     A = np.zeros((4, 4))
     A[0, 1], A[3, 2] = 1.0, 1.0
     A[1, 0] = -3 * n**2 * (I1 - I3) / I2

@@ -22,6 +22,7 @@ from alembert.joints import Fixed, Friction, JointType, Limits, Prismatic, Revol
 from alembert.model import Box, Inertia, Model, ModelBuilder, Placement, Visual
 from alembert.simulate.events import Event, Lock
 from alembert.spacecraft.devices import axes_about, positive
+from alembert.wrong_types import Numbers, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def rest_to_rest(times: Sequence[float] | Array, values: Any) -> ca.Function:
+def rest_to_rest(times: Sequence[float] | Array, values: Numbers) -> ca.Function:
     """A function of t for `prescribed=`: at rest at each of the times [s], at the values (rows where there are several).
 
     Between them polynomials of order 5: speeds and accelerations do not jump. Before and after, it stays where it is.
@@ -60,11 +61,11 @@ def transporter(
     name: str,
     parent: str,
     *,
-    at: Any,
-    along: Any,
+    at: Vector,
+    along: Vector,
     length: float,
     mass: float,
-    size: Any = (1.0, 1.0, 1.0),
+    size: Vector = (1.0, 1.0, 1.0),
 ) -> str:
     """A car on a rail of a body: it begins `at` and runs `length` [m] along a direction; body and joint are called `name`.
 
@@ -91,8 +92,8 @@ def tether(
     name: str,
     parent: str,
     *,
-    at: Any,
-    along: Any = (0.0, 0.0, -1.0),
+    at: Vector,
+    along: Vector = (0.0, 0.0, -1.0),
     length: float,
     density: float,
     segments: int = 10,
@@ -185,7 +186,7 @@ def deployable_rim(
     stiffness: float,
     damping: float = 0.0,
     joint: JointType | None = None,
-    at: Any = (0.0, 0.0, 0.0),
+    at: Vector = (0.0, 0.0, 0.0),
 ) -> DeployableRim:
     """A closed rim of rods, as of a bicycle wheel: springs in the hinges [N m/rad] open it, and each locks when it is open.
 

@@ -71,6 +71,11 @@ class Orbit:
                 raise ArgumentError(f"Orbit: {name} is {getattr(self, name)!r}, expected a number")
         if not 0 <= self.eccentricity < 1:
             raise ArgumentError(f"Orbit: eccentricity is {self.eccentricity:g}, expected an ellipse, 0 to 1")
+        if not 0 <= self.inclination <= math.pi + 1e-9:
+            degrees = f"; {self.inclination:g} degrees are {math.radians(self.inclination):.4g}"
+            raise ArgumentError(
+                f"Orbit: inclination is {self.inclination:g} rad, expected 0 to pi{degrees if self.inclination > 0 else ''}"
+            )
         if not (self.semi_axis > 0 and self.parameter > 0):
             raise ArgumentError(f"Orbit: semi_axis is {self.semi_axis:g} m, expected a positive length")
         if self.parameter == EARTH and self.perigee < EQUATOR and not self.suborbital:
@@ -207,7 +212,7 @@ class Orbit:
 
 def sun_synchronous(altitude: float, eccentricity: float = 0.0) -> float:
     """The inclination at which the node follows the mean Sun [rad]."""
-    if not (altitude >= 0 and 0 <= eccentricity < 1):
+    if not (0 <= altitude < math.inf and 0 <= eccentricity < 1):
         raise ArgumentError(
             f"sun_synchronous: altitude is {altitude!r} m and eccentricity {eccentricity!r}, expected zero or more, and an "
             "ellipse"

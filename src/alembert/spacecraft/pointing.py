@@ -40,6 +40,7 @@ from alembert.spacecraft.laws import (
 )
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import vector, where
+from alembert.wrong_types import Numbers
 
 _HUGE = 1e300
 
@@ -62,7 +63,7 @@ def estimate(
     period: float,
     tracker: str = "stars",
     gyro: str = "rate",
-    tracker_noise: Any = 5e-5,
+    tracker_noise: Numbers = 5e-5,
     gyro_noise: float = 1e-5,
     gyro_walk: float = 1e-7,
     **options: Any,
@@ -105,14 +106,14 @@ def estimate(
 def control(
     wheels: Sequence[ReactionWheel],
     *,
-    inertia: Any,
+    inertia: Numbers,
     period: float,
     bandwidth: float = 0.1,
     damping_ratio: float = 0.7071,
     target: Any = "lvlh",
     fix: str = "fix",
     docked: str | None = None,
-    docked_inertia: Any = None,
+    docked_inertia: Numbers = None,
     **options: Any,
 ) -> FlightTask:
     """Quaternion feedback towards local axes ("lvlh", which needs a position fix) or a fixed attitude (wxyz); writes
@@ -271,7 +272,7 @@ def note_docking(
 def manage(
     wheels: Sequence[ReactionWheel],
     *,
-    inertia: Any,
+    inertia: Numbers,
     orbital_rate: float,
     period: float,
     angle: float = 0.02,
@@ -335,7 +336,7 @@ def unload(
     gain: float,
     period: float,
     field: str = "field",
-    momentum: Any = (0.0, 0.0, 0.0),
+    momentum: Numbers = (0.0, 0.0, 0.0),
     **options: Any,
 ) -> FlightTask:
     """Take the wheels' momentum towards `momentum` [N m s], with a `gain` [1/s]; writes `torquers`."""

@@ -17,6 +17,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError
 from alembert.model import Model, Sensor
 from alembert.simulate.elements import Places
@@ -27,6 +28,7 @@ from alembert.spacecraft.magnetic import MagneticField
 from alembert.spacecraft.orbits import origin_at
 from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion
+from alembert.wrong_types import Numbers
 
 Sample = tuple[ca.SX, list[ca.SX]]
 
@@ -194,6 +196,8 @@ class PositionFix(SpacecraftSensor):
 
 
 def _deviation(density: Any, period: float) -> Any:
+    if not (is_number(period) and period > 0):
+        return np.asarray(density, dtype=float)  # `Measured` tells
     return np.asarray(density, dtype=float) / math.sqrt(period)
 
 
@@ -202,8 +206,8 @@ def gyro(
     frame: str,
     *,
     period: float,
-    noise_density: Any = 0.0,
-    walk_density: Any = 0.0,
+    noise_density: Numbers = 0.0,
+    walk_density: Numbers = 0.0,
     **options: Any,
 ) -> Measured:
     """Angular rate [rad/s] in the frame's axes: angle random walk [rad/s/sqrt(Hz)] and rate random walk
@@ -223,8 +227,8 @@ def accelerometer(
     frame: str,
     *,
     period: float,
-    noise_density: Any = 0.0,
-    walk_density: Any = 0.0,
+    noise_density: Numbers = 0.0,
+    walk_density: Numbers = 0.0,
     **options: Any,
 ) -> Measured:
     """Specific force [m/s^2] in the frame's axes; noise [m/s^2/sqrt(Hz)]."""

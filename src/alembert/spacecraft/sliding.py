@@ -29,6 +29,7 @@ import numpy as np
 from alembert import arguments
 from alembert.errors import ArgumentError
 from alembert.spacecraft.laws import sliding_mode
+from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 
@@ -57,11 +58,11 @@ class SlidingDesign:
 
     def law(
         self,
-        q_wxyz: Any,
+        q_wxyz: Numbers,
         rate: Any,
         *,
-        target_wxyz: Any = (1.0, 0.0, 0.0, 0.0),
-        momentum: Any = (0.0, 0.0, 0.0),
+        target_wxyz: Numbers = (1.0, 0.0, 0.0, 0.0),
+        momentum: Numbers = (0.0, 0.0, 0.0),
     ) -> Any:
         """The torque on the craft in its axes [N m], of numbers or expressions."""
         return sliding_mode(
@@ -77,7 +78,7 @@ class SlidingDesign:
 
 
 def sliding_design(
-    inertia: Any,
+    inertia: Numbers,
     *,
     slope: float,
     reach: float,

@@ -14,7 +14,7 @@ Plates do not shade one another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from alembert.spacecraft.atmosphere import Atmosphere, height_over_ellipsoid
 from alembert.spacecraft.ephemeris import ASTRONOMICAL_UNIT, SUN_RADIUS
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origin_at
+from alembert.wrong_types import Vector
 
 if TYPE_CHECKING:
     from alembert.spacecraft.environment import Environment
@@ -81,7 +82,7 @@ class Facet:
         return n, ca.fmax(projected, 0)
 
 
-def box(frame: str, size: Sequence[float], **options: Any) -> list[Facet]:
+def box(frame: str, size: Vector, **options: Any) -> list[Facet]:
     """The six sides of a cuboid about the origin of a frame."""
     found = []
     for k in range(3):
@@ -95,7 +96,7 @@ def box(frame: str, size: Sequence[float], **options: Any) -> list[Facet]:
 
 
 def panel(
-    frame: str, size: tuple[float, float], normal: Any, *, center: Any = (0, 0, 0), **options: Any
+    frame: str, size: tuple[float, float], normal: Vector, *, center: Vector = (0, 0, 0), **options: Any
 ) -> Facet:
     """A thin plate of which both sides count."""
     return Facet(frame, float(size[0] * size[1]), normal, center, two_sided=True, **options)

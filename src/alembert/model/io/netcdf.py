@@ -35,10 +35,11 @@ def read(path: str | os.PathLike[str], function: str) -> Dataset:
     xarray = imported_xarray(function)
     path = Path(path)
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise FileError(f"{path}: is not a regular file")
+        mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISREG(mode):
+        raise FileError(f"{path}: is not a regular file")
     with damage_told(path, "is no readable netCDF file"):
         _check_sum(path)
     with damage_told(path, "is no readable netCDF file"), xarray.open_dataset(path) as data:

@@ -186,6 +186,10 @@ class Draws:
                 drawn = self.member(member)
             except Exception as error:
                 reasons[member] = f"vary raised {type(error).__name__}: {error}"
+            if not isinstance(drawn, Mapping):
+                raise ArgumentError(
+                    f"ensemble: vary returned {drawn!r}, expected what differs, as {{'q0': ...}}; return it at the end"
+                )
             for key in drawn:
                 if key not in DRAWN:
                     raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))

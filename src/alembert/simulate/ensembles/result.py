@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError, writing
 from alembert.model import Model
 from alembert.model.io import netcdf
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 Array = np.ndarray
 SAMPLES = 512
 _FAILURES_SHOWN = 5
+
+
+def _shares(probabilities: Any) -> Array:
+    p = numbers("quantiles", "probabilities", probabilities)
+    if not np.all((p >= 0) & (p <= 1)) or not p.size:
+        raise ArgumentError(f"quantiles: probabilities are {probabilities}, expected 0 to 1")
+    return p
 
 
 @dataclass
@@ -108,9 +116,7 @@ class Statistics:
 
     def quantiles(self, probabilities: Array | float) -> Array:
         """(..., N, n): the smallest value below which at least that share of the members is."""
-        p = np.asarray(probabilities, dtype=float)
-        if np.any((p < 0) | (p > 1)) or np.isnan(p).any():
-            raise ArgumentError(f"quantiles: probabilities are {probabilities}, expected 0 to 1")
+        p = _shares(probabilities)
         buffers = [(np.stack(self._waiting), 1.0)] if self._waiting else []
         buffers += [(x, 2.0**level) for level, (x, _) in enumerate(self._levels) if x is not None]
         if not buffers:
@@ -213,7 +219,8 @@ class Ensemble:
         """
         if self._motions is None:
             return self._split(self.statistics.quantiles(probabilities))
-        q, v = (np.nanquantile(x[self.good], probabilities, axis=0) for x in self._motions)
+        p = _shares(probabilities)
+        q, v = (np.nanquantile(x[self.good], p, axis=0) for x in self._motions)
         return q, v
 
     def _split(self, x: Array) -> tuple[Array, Array]:
