@@ -265,11 +265,13 @@ class Equations:
 
 def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
     """All loops of the model, then all couplings, then all equations."""
-    model = tree.model
-    program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
-    records, world = unroll(program, tree, dict(zip("qv", _near(tree, q, v), strict=True)), parameters)
+    model, given = tree.model, parts(tree.model)
+    records, world = [], Record()
+    if any(part.pairs for part in given):  # couplings alone do not ask where bodies are
+        program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
+        records, world = unroll(program, tree, dict(zip("qv", _near(tree, q, v), strict=True)), parameters)
     values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
-    found = [_part(tree, records, world, part, q, v, values) for part in parts(model)]
+    found = [_part(tree, records, world, part, q, v, values) for part in given]
     return Equations(
         *(
             ca.vertcat(*(getattr(part, name) for part in found))
