@@ -1,6 +1,6 @@
 """Straight-line code that is run from a list of its instructions: what a kernel does until machine code of it pays.
 
-LLVM takes some 20 us for an instruction; a list of them is made in a tenth of that, and runs some two to five times slower. So
+LLVM takes some 20 us for an instruction; a list of them is made in a tenth of that, and runs two to five times slower. So
 code of which little is run is never compiled. Its function only calls the interpreter, which is the same for all kernels
 with so many lanes, with the list:
 
