@@ -10,10 +10,11 @@ from test_constraint_equations import RATE, rate_along
 
 import alembert as al
 from alembert import library
+from alembert.constraints import equations
 from alembert.joints import PAIRS, REGISTRY
 from alembert.joints.joint import rotation_about
 from alembert.model import Frame, LoopJoint
-from alembert.spatial import Pose
+from alembert.spatial import Pose, quaternion
 
 EXAMPLES = {
     "distance": al.Distance(0.7),
@@ -362,3 +363,22 @@ def test_numbers_and_symbols_agree(name):
     )
     np.testing.assert_allclose(np.asarray(values[0]).ravel(), pair.residual(X), atol=1e-14)
     np.testing.assert_allclose(np.asarray(values[1]), pair.rows(X), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_rows_of_a_kind_are_made_once(name):
+    """What is kept for all loops of a kind gives what the pair gives: the same operations, at any relative pose."""
+    pair, rng = EXAMPLES[name], np.random.default_rng(1)
+    constants = ca.SX(ca.DM(list(pair.constants())))
+    R, p, V = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("V", 6)
+    rows = lambda X, _: equations.pair_rows(pair, constants, X[0])  # noqa: E731
+    direct = rows([Pose(R, p)], ())
+    expected = [direct.residual, direct.of_pairs[0], equations.rate_of_rows(rows, [Pose(R, p)], [V])]
+    phi, turned = equations._loop_graphs(pair)
+    found = [*phi(R, p), turned(R, p, V)]
+    q = rng.normal(size=4)
+    at = quaternion.to_matrix(q / np.linalg.norm(q)), rng.normal(size=3), rng.normal(size=6)
+    for a, b in zip(found, expected, strict=True):
+        numbers = [np.array(ca.Function("f", [R, p, V], [ca.densify(x)])(*at)) for x in (a, b)]
+        np.testing.assert_array_equal(*numbers)
+    assert equations._loop_graphs(pair)[0] is phi

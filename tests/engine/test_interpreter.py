@@ -6,8 +6,8 @@ import pytest
 from engine_helpers import Lanes, kernel_of, same_bits
 from test_codegen import BINARY, UNARY
 
-from alembert.engine import Argument, FunctionSource, Kernel, cache, kernel, loader, prepare
-from alembert.engine.target import host
+from alembert.engine import Argument, FunctionSource, Kernel, cache, driver, kernel, loader, prepare
+from alembert.engine.target import host, leave_symbol
 from alembert.lowering.plan import Call, Columns, Plan, recorded
 from alembert.lowering.stage_loop import StageLoop
 
@@ -241,3 +241,16 @@ def test_loops_over_stages_change_over(compiled, monkeypatch):
     run()
     assert len(compiled) == 2
     assert same_bits(first, total)
+
+
+def test_batches_of_interpreted_code_need_no_outlets():
+    """Outlets are compiled for each size of a result modulo the lanes; only machine code is worth them."""
+    x = ca.SX.sym("x", 3)
+    f = ca.Function("f", [x], [ca.repmat(long(4000)(x)[0], 20, 1)])
+    texts = []
+    for target in (host(), host().interpreting()):
+        source = FunctionSource(f)
+        code = source.emit("f", target.lanes, target)
+        texts.append(driver.batch_function("f", source.input_sizes, source.output_sizes, code, target.lanes))
+    leave = leave_symbol(f.numel_out(0), host().lanes, host(), whole=True)
+    assert [leave in text for text in texts] == [host().lanes > 1, False]

@@ -94,8 +94,8 @@ def parts(model: Model) -> tuple[Part, ...]:
 def _loop(loop: LoopJoint) -> Part:
     def rows(poses: Sequence[Pose], _: Sequence[ca.SX], values: Values, residual: bool) -> Rows:
         if graphs is not None:
-            found, B = graphs[0](poses[0].rotation, poses[0].translation)
-            return Rows(ca.sparsify(found), (ca.sparsify(B),), ())
+            found, B = (ca.SX(ca.sparsify(x)) for x in graphs[0](poses[0].rotation, poses[0].translation))
+            return Rows(found, (B,), ())
         constants = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in loop.type.constants()))
         return pair_rows(loop.type, constants, poses[0], residual=residual)
 
@@ -112,7 +112,7 @@ def _loop_graphs(pair: Pair) -> tuple[ca.Function, ca.Function]:
     To call them repeats every operation with the simplifications of CasADi, many times faster than to write it again.
     """
     R, p, V = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("V", 6)
-    constants = ca.SX(ca.DM(list(pair.constants())))
+    constants = ca.SX(ca.DM([float(evaluate(x, {})) for x in pair.constants()]))
     rows = pair_rows(pair, constants, Pose(R, p))
     turned = rate_of_rows(
         lambda poses, _: pair_rows(pair, constants, poses[0], residual=False), [Pose(R, p)], [V]
@@ -265,11 +265,14 @@ class Equations:
 
 def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
     """All loops of the model, then all couplings, then all equations."""
-    model = tree.model
-    program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
-    records, world = unroll(program, tree, dict(zip("qv", _near(tree, q, v), strict=True)), parameters)
+    model, given = tree.model, parts(tree.model)
+    records: list[Record] = []
+    world = Record()
+    if any(part.pairs for part in given):  # couplings alone do not ask where bodies are
+        program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
+        records, world = unroll(program, tree, dict(zip("qv", _near(tree, q, v), strict=True)), parameters)
     values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
-    found = [_part(tree, records, world, part, q, v, values) for part in parts(model)]
+    found = [_part(tree, records, world, part, q, v, values) for part in given]
     return Equations(
         *(
             ca.vertcat(*(getattr(part, name) for part in found))

@@ -87,7 +87,7 @@ class ConstraintRows:
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
-        if self.looped is not None:
+        if len(self.model.loops) >= MANY and self.looped is not None:  # couplings are a few numbers each
             return self.looped.dense(given[0], given[1])
         if not self.count:
             none = np.zeros((len(given[0]), 0))

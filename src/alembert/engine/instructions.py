@@ -404,8 +404,10 @@ def without_unused(program: InstructionList, *, fuse: bool) -> InstructionList:
     now = np.cumsum(needed) - 1
     a, b, c = (np.where(leaf | (x < 0), x, now[np.where(leaf, 0, x)])[needed] for x in (a, b, c))
     outputs = [now[np.array(x, dtype=np.int64)].tolist() for x in program.outputs]
-    lists = [x.tolist() for x in (op[needed], a, b, c)]
-    return InstructionList(program.input_sizes, outputs, *lists, constants=program.constants)
+    codes, first, second, third = (x.tolist() for x in (op[needed], a, b, c))
+    return InstructionList(
+        program.input_sizes, outputs, codes, first, second, third, constants=program.constants
+    )
 
 
 @dataclass

@@ -1,13 +1,14 @@
 """Straight-line code that is run from a list of its instructions: what a kernel does until machine code of it pays.
 
-LLVM takes some 20 us for an instruction; a list of them is made in a tenth of that, and runs some five times slower. So
+LLVM takes some 20 us for an instruction; a list of them is made in a tenth of that, and runs two to five times slower. So
 code of which little is run is never compiled. Its function only calls the interpreter, which is the same for all kernels
 with so many lanes, with the list:
 
     operation, count, then for each of `count` instructions the places of its result and of its operands
 
 Places are bytes into the workspace, where all values are: arguments and constants are copied there first. Values are
-computed in the order of their dependencies, instructions of one kind together, so that there is little to decide on the way.
+computed window by window in the order of their dependencies, instructions of one kind together, so that there is little to
+decide on the way.
 Every instruction is the same operation that machine code would do: the results are bitwise the same.
 
 A list is made for one function, and serves others that differ from it in their numbers alone. The *form* of a function is
