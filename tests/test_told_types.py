@@ -127,11 +127,11 @@ def test_structures():
             lambda: fl.CrossSection.tube(7e10, 2700.0, 0.05, 0.002, nu=-1),
             "nu is -1, expected Poisson's ratio",
         ),
-        (lambda: frame.held(None), "held: unknowns is None, expected numbers"),
-        (lambda: frame.held("a"), "held: unknowns is 'a', expected numbers"),
+        (lambda: frame.held(None), "unknowns are None, expected their numbers"),
+        (lambda: frame.held("a"), "unknowns are 'a', expected their numbers"),
         (
             lambda: fl.residual_modes(frame, {}, fl.normal_modes(frame, 2, held="a"), held="a"),
-            "forces: there is none",
+            "none are given",
         ),
         (lambda: fl.completeness(None, {}, []), "completeness: model is None, expected a Model"),
         (
