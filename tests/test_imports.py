@@ -12,7 +12,6 @@ ORDER = [
     "callable_module",
     "errors",
     "arguments",
-    "wrong_types",
     "meaning",
     "own_source",
     "forking",

@@ -15,8 +15,8 @@ import pytest
 
 import alembert as al
 from alembert import AlembertError
+from alembert.arguments import Numbers, Vector, _telling
 from alembert.errors import ArgumentError, NumericalError
-from alembert.wrong_types import Numbers, Vector, _telling
 
 
 def spans(

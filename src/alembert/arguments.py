@@ -1,17 +1,30 @@
-"""Reading what users give: numbers, mappings, names, choices. What is refused is an `ArgumentError` that says what came."""
+"""Reading what users give: numbers, mappings, names, choices. What is refused is an `ArgumentError` that says what came.
+
+Wrong types are told from the annotations of functions (`tell_wrong_types`). A call that fails with an error of Python's is
+looked at again: an argument that is not what its annotation says is named. Calls that succeed are not looked at, so nothing
+that works is refused. Checks of values, which know more than a type, stay in the functions.
+"""
 
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertError, ArgumentError, NumericalError
 
 Array = np.ndarray
+Numbers: TypeAlias = Any
+"""a number, a list or an array of numbers: what `np.asarray` makes floats of"""
+Vector: TypeAlias = Any
+"""three numbers"""
 MOST_DIMENSIONS = 32
 """of an array; NumPy broadcasts no more"""
 
@@ -118,3 +131,180 @@ def into(function: str, found: Array, out: Array | None) -> Array:
         raise ArgumentError(f"{function}: out has shape {np.shape(out)}, expected {found.shape}")
     out[...] = found
     return out
+
+
+# --- wrong types ----------------------------------------------------------------------------------------------------
+
+_WORDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "True or False",
+    "str": "a text",
+    "Numbers": "numbers",
+    "Array": "numbers",
+    "Vector": "three numbers",
+    "None": "None",
+}
+_LISTS = ("Sequence", "Iterable", "tuple", "list")
+_MANY = {"float": "numbers", "str": "names", "int": "whole numbers", "Any": "them"}
+_EXPRESSIONS = ("alembert.expression", "casadi.")
+_READ = ("StateSpace",)
+"""what functions read from other things as well, and tell themselves"""
+_PATHS = ("Path", "PathLike", "os.PathLike")
+
+
+def tell_wrong_types(package: str) -> None:
+    """For all functions and classes of a package: called at the end of its `__init__`."""
+    space = vars(sys.modules[package])
+    for name, found in list(space.items()):
+        if not str(getattr(found, "__module__", "")).startswith(f"{package}.") or name.startswith("_"):
+            continue
+        if isinstance(found, type):
+            _tell_in(found)
+        elif inspect.isfunction(found):
+            space[name] = _telling(found, name)
+            space[name].__module__ = package  # where it is found again, by pickle
+
+
+def _tell_in(found: type) -> None:
+    """In the construction and the public methods of a class."""
+    for name, member in list(vars(found).items()):
+        if name == "__init__":
+            setattr(found, name, _telling(member, found.__name__))
+        elif name.startswith("_"):
+            continue
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(found, name, type(member)(_telling(member.__func__, name)))
+        elif inspect.isfunction(member):
+            setattr(found, name, _telling(member, name))
+
+
+def _telling(function: Any, label: str) -> Any:
+    @functools.wraps(function)
+    def told(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except AlembertError:
+            raise
+        except Exception as error:
+            wrong = _wrong(function, args, keywords)
+            if wrong:
+                raise ArgumentError(f"{label}: {wrong}") from error
+            if isinstance(error, OverflowError):
+                raise NumericalError(
+                    f"{label}: numbers overflow; look at the units of what is given"
+                ) from None
+            raise
+
+    return told
+
+
+def _wrong(function: Any, args: Any, keywords: Any) -> str:
+    """The first argument that is not what its annotation says, as a sentence."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **keywords).arguments
+    except TypeError:  # too many, or too few: Python's own sentence says it
+        return ""
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        text = parameter.annotation if isinstance(parameter.annotation, str) else ""
+        plain = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if plain and value is not parameter.default and not _fits(value, text):
+            shown = repr(value)
+            came = f"is {shown}" if len(shown) <= 200 else f"has type {type(value).__name__!r}"
+            return f"{name} {came}, expected {_words(text)}"
+    return ""
+
+
+def _fits(value: Any, text: str) -> bool:
+    """Whether a value is what an annotation says; true where that is not known."""
+    either = _split(text, "|")
+    if len(either) > 1:
+        return any(_fits(value, one) for one in either)
+    outer, _, inner = text.removesuffix("]").partition("[")
+    if text == "None":
+        return value is None
+    if text == "float":
+        x = np.asarray(value) if isinstance(value, int | float | np.number | np.ndarray) else np.asarray(None)
+        return not x.ndim and x.dtype.kind in "fiu" and not math.isnan(x)
+    if text == "int":
+        return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if text in ("bool", "str"):
+        return isinstance(value, (bool, np.bool_) if text == "bool" else str)
+    if text in ("Numbers", "Array"):
+        return _are_numbers(value)
+    if text == "Vector":
+        return _are_numbers(value) and np.shape(value) == (3,)
+    if outer in _PATHS:
+        return isinstance(value, os.PathLike)
+    if outer in ("Callable", "Mapping", "dict"):
+        return callable(value) if outer == "Callable" else isinstance(value, Mapping)
+    if outer in _LISTS:
+        each = _split(inner, ",")
+        fixed = outer == "tuple" and each[-1] != "..."
+        return (
+            _is_list(value)
+            and all(_fits(entry, each[0]) for entry in value)
+            and not (fixed and len(value) != len(each))
+        )
+    known = () if outer in _READ else _classes(outer.rpartition(".")[2])
+    return not known or isinstance(value, known)
+
+
+def _are_numbers(value: Any) -> bool:
+    """Numbers, side by side; formulas and expressions count as such."""
+    if type(value).__module__.startswith(_EXPRESSIONS):
+        return True
+    try:
+        entries = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths
+        return False
+    if entries.dtype.kind != "O":
+        return entries.dtype.kind in "fiub" and not np.isnan(entries.astype(float)).any()
+    return all(_fits(x, "float") or type(x).__module__.startswith(_EXPRESSIONS) for x in entries.ravel())
+
+
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        return False
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _words(text: str) -> str:
+    either = _split(text, "|")
+    if len(either) > 1:
+        return " or ".join(_words(one) for one in either)
+    outer, _, inner = text.removesuffix("]").partition("[")
+    if outer in _LISTS:
+        each = _split(inner, ",")
+        many = f"{len(each)} " if outer == "tuple" and each[-1] != "..." else ""
+        return f"a list of {many}{_MANY.get(each[0], each[0])}"
+    if outer in ("Mapping", "dict"):
+        return "a mapping"
+    if outer in _PATHS:
+        return "a path"
+    return "a function" if outer == "Callable" else _WORDS.get(text, f"a {text.rpartition('.')[2]}")
+
+
+def _split(text: str, at: str) -> list[str]:
+    """The parts of an annotation, but for what is in brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == at and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _classes(name: str) -> tuple[type, ...]:
+    """Classes of ours by their name; an annotation may name one that its module does not import."""
+    ours = [module for key, module in list(sys.modules.items()) if key.startswith("alembert.")]
+    found = [x for module in ours if isinstance(x := vars(module).get(name), type)]
+    return tuple(x for x in found if x.__module__.startswith("alembert.") and not _is_protocol(x))
+
+
+def _is_protocol(found: type) -> bool:
+    return bool(getattr(found, "_is_protocol", False))

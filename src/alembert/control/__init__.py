@@ -11,6 +11,7 @@
 from inspect import isclass as _isclass
 from inspect import isfunction as _isfunction
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.control.codesign import Design as Design
 from alembert.control.codesign import DesignPoint as DesignPoint
 from alembert.control.codesign import DesignSlope as DesignSlope
@@ -139,7 +140,6 @@ from alembert.control.uncertain_systems import UncertainSystem as UncertainSyste
 from alembert.control.uncertain_systems import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment
 from alembert.control.weighting import weighted_lqg as weighted_lqg
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
 """Models that leave Python: functional mock-up units, C programs with integrators, compilers for boards and platforms."""
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.deploy.browser_link import BrowserLink as BrowserLink
 from alembert.deploy.compiler import CompilerError as CompilerError
 from alembert.deploy.controller import c_controller as c_controller
@@ -14,6 +15,5 @@ from alembert.deploy.loop import UdpLink as UdpLink
 from alembert.deploy.loop import realtime as realtime
 from alembert.deploy.source import CSource as CSource
 from alembert.deploy.source import c_source as c_source
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)

@@ -113,6 +113,6 @@ __all__ = [
     "with_proof_mass",
     "with_stiffening",
 ]
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)

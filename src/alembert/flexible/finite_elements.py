@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import unknown
+from alembert.arguments import Numbers, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
-from alembert.wrong_types import Numbers
 
 if TYPE_CHECKING:
     from alembert.flexible.structure_report import StructureReport

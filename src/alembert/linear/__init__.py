@@ -1,5 +1,6 @@
 """Linear models of a mechanism, the equilibria they are taken about, and regulators designed on them."""
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
@@ -17,6 +18,5 @@ from alembert.linear.regulators import lqr as lqr
 from alembert.linear.regulators import place_poles as place_poles
 from alembert.linear.uncertain import Certificate as Certificate
 from alembert.linear.uncertain import UncertainLinearModel as UncertainLinearModel
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)

@@ -4,6 +4,7 @@ problem = al.optimal.Problem(model, 2.0, start={"q": q0, "v": 0}, end={"q": q1, 
 solution = problem.solve(steps=100)
 """
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.optimal import examples as examples
 from alembert.optimal.analysis import Accuracy as Accuracy
 from alembert.optimal.analysis import Arc as Arc
@@ -49,6 +50,5 @@ from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines
 from alembert.optimal.systems import model_system as model_system
 from alembert.optimal.systems import table as table
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)

@@ -1,5 +1,6 @@
 """Motion in time: integrators on manifolds, controllers, events and records."""
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.callable_module import make_callable as _make_callable
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
@@ -40,7 +41,6 @@ from alembert.simulate.sensors import Measured as Measured
 from alembert.simulate.sensors import SensorSamples as SensorSamples
 from alembert.simulate.state_filters import StateEstimate as StateEstimate
 from alembert.simulate.state_filters import StateFilter as StateFilter
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)
 _make_callable(__name__, simulate)

@@ -1,5 +1,6 @@
 """Spacecraft: orbits and frames, what acts on a vehicle there, its devices and its flight software."""
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.spacecraft.atmosphere import Exponential as Exponential
 from alembert.spacecraft.atmosphere import Profile as Profile
 from alembert.spacecraft.atmosphere import cira72 as cira72
@@ -93,6 +94,5 @@ from alembert.spacecraft.surfaces import box as box
 from alembert.spacecraft.surfaces import panel as panel
 from alembert.spacecraft.task_graphs import TaskSchedule as TaskSchedule
 from alembert.spacecraft.task_graphs import task_schedule as task_schedule
-from alembert.wrong_types import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)

@@ -14,10 +14,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import Numbers
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.spacecraft.epochs import Epoch
 from alembert.spacecraft.frames import EQUATOR, FLATTENING
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 

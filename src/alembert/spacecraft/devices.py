@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import is_number, numbers
+from alembert.arguments import Vector, is_number, numbers
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
 from alembert.library.shapes import disc
 from alembert.model import Box, Inertia, ModelBuilder, Placement, Visual
-from alembert.wrong_types import Vector
 
 Array = np.ndarray
 _THIN = 0.51

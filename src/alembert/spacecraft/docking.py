@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import Numbers, Vector
 from alembert.errors import ArgumentError
 from alembert.joints import Fixed, Free, Friction, Spring
 from alembert.model import Inertia, Model, ModelBuilder, Placement
@@ -24,7 +25,6 @@ from alembert.simulate.elements import Places
 from alembert.simulate.events import Attach, Change, Event, Release, WithParameters
 from alembert.simulate.sensors import HoldSwitch, Measured
 from alembert.spacecraft.devices import not_negative, positive
-from alembert.wrong_types import Numbers, Vector
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation

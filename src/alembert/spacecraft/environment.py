@@ -19,7 +19,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import Vector, numbers
 from alembert.errors import ArgumentError
 from alembert.joints import Free
 from alembert.model import WORLD, Model
@@ -35,7 +35,6 @@ from alembert.spacecraft.magnetic import MagneticField
 from alembert.spacecraft.orbits import J2, Cowell, Encke, Orbit, World, origin, origins
 from alembert.spacecraft.surfaces import SUNLIGHT, Facet, SolarPressure, SurfaceDrag, sunlit
 from alembert.spatial import quaternion
-from alembert.wrong_types import Vector
 
 Array = np.ndarray
 ENTRY = 100e3

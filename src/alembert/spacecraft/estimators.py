@@ -15,11 +15,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import Numbers, numbers
 from alembert.errors import ArgumentError
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import as_array, is_symbolic, matrix, solve, symmetric, vector
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 

@@ -23,11 +23,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import Numbers, numbers
 from alembert.errors import ArgumentError
 from alembert.spacecraft.epochs import DAY, Epoch
 from alembert.spatial.arrays import is_symbolic
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 ARCSECOND = math.pi / 648000

@@ -22,8 +22,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import Numbers
 from alembert.errors import ArgumentError
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 

@@ -19,12 +19,11 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers, positive
+from alembert.arguments import Numbers, numbers, positive
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import as_array, clip, cos, cross, dot, is_symbolic, matrix, sin, solve, where
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import Numbers, Vector
 from alembert.errors import ArgumentError
 from alembert.joints import Fixed, Friction, JointType, Limits, Prismatic, Revolute, Spring, Universal
 from alembert.model import Box, Inertia, Model, ModelBuilder, Placement, Visual
 from alembert.simulate.events import Event, Lock
 from alembert.spacecraft.devices import axes_about, positive
-from alembert.wrong_types import Numbers, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers
+from alembert.arguments import Numbers, numbers
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
@@ -40,7 +40,6 @@ from alembert.spacecraft.laws import (
 )
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import vector, where
-from alembert.wrong_types import Numbers
 
 _HUGE = 1e300
 

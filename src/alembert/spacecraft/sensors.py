@@ -17,7 +17,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import is_number
+from alembert.arguments import Numbers, is_number
 from alembert.errors import ArgumentError
 from alembert.model import Model, Sensor
 from alembert.simulate.elements import Places
@@ -28,7 +28,6 @@ from alembert.spacecraft.magnetic import MagneticField
 from alembert.spacecraft.orbits import origin_at
 from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion
-from alembert.wrong_types import Numbers
 
 Sample = tuple[ca.SX, list[ca.SX]]
 

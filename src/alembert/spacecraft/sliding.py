@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from alembert import arguments
+from alembert.arguments import Numbers
 from alembert.errors import ArgumentError
 from alembert.spacecraft.laws import sliding_mode
-from alembert.wrong_types import Numbers
 
 Array = np.ndarray
 

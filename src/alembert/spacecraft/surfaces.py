@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import Vector
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
@@ -29,7 +30,6 @@ from alembert.spacecraft.atmosphere import Atmosphere, height_over_ellipsoid
 from alembert.spacecraft.ephemeris import ASTRONOMICAL_UNIT, SUN_RADIUS
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origin_at
-from alembert.wrong_types import Vector
 
 if TYPE_CHECKING:
     from alembert.spacecraft.environment import Environment
