@@ -1,5 +1,6 @@
 """The entry points that Python calls directly: what they accept, and that they count references right."""
 
+import gc
 import resource
 import sys
 
@@ -219,3 +220,18 @@ def test_matrices_scalars_and_many_arguments():
     names = [Argument(f"x{k}", (1,)) for k in range(len(many))]
     g = Kernel("g", names, [Argument("y", (1,))], key="many", build=lambda: FunctionSource(total))
     assert g.function()(*np.ones((len(many), 1))) == len(many)
+
+
+def test_functions_that_the_collector_ends_read_memory_that_is_there():
+    """Kernel and function refer to one another. The collector empties the function's table first, and the function, when it
+    ends, reads its definition: which therefore is not the table's."""
+    f = pendulum_like(N)
+    for k in range(20):
+        function = kernel_of(f, f"cycle {k % 2}").function()
+        assert not any(isinstance(x, fastcall._MethodDefinition) for x in function.__self__.kept)
+    before = fastcall._definition.cache_info().currsize
+    del function
+    gc.collect()
+    assert fastcall._definition.cache_info().currsize == before
+    kernel_of(f, "cycle 0").function()
+    assert fastcall._definition.cache_info().currsize == before

@@ -474,14 +474,21 @@ def bind(
         flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if k >= len(inputs) else 0)
         words += [len(shape), flags, shape.ctypes.data, 8 * math.prod(shape.tolist())]
     table = np.array(words, dtype=np.int64).view(_Table)
-    fast_with_keywords = 0x80 | 0x02
-    definition = _MethodDefinition(name.encode(), entry, fast_with_keywords, documentation.encode())
-    table.kept = definition, shapes, fallback, owner
+    table.kept = shapes, fallback, owner
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     create.restype = ctypes.py_object
-    function: Callable[..., Any] = create(ctypes.addressof(definition), table, None)
+    function: Callable[..., Any] = create(
+        ctypes.addressof(_definition(name, entry, documentation)), table, None
+    )
     return function
+
+
+@functools.cache
+def _definition(name: str, entry: int, documentation: str) -> _MethodDefinition:
+    """Kept for good: a function reads it when it ends, and the collector may have emptied its table by then."""
+    fast_with_keywords = 0x80 | 0x02
+    return _MethodDefinition(name.encode(), entry, fast_with_keywords, documentation.encode())
 
 
 @functools.cache
