@@ -358,7 +358,7 @@ def test_export_and_compile_name_what_there_is(model, tmp_path):
     with pytest.raises(ArgumentError, match="export_c: no algorithm 'dynamics'"):
         model.export_c("dynamics", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match=r"file.below: cannot be written: Not a directory"):
+    with pytest.raises(FileError, match=r"file.below: cannot be made: Not a directory"):
         model.export_c("mass_matrix", tmp_path / "file" / "below")
     with pytest.raises(ArgumentError, match="export_c: directory is None, expected a path"):
         model.export_c("mass_matrix", None)

@@ -118,7 +118,7 @@ def test_a_lost_balance_of_loops_is_an_error(monkeypatch):
     monkeypatch.setattr(passages.Approach, "near", False)
     monkeypatch.setattr(result, "KEPT", 1e-12)
     monkeypatch.setattr(result, "KEPT_BY_STEPS", 1e-12)
-    monkeypatch.setattr(sys.modules[simulate.__module__], "LOST", 1e-12)
+    monkeypatch.setattr(sys.modules["alembert.simulate.run"], "LOST", 1e-12)
     with pytest.raises(NumericalError, match="the energy is not kept: by t = "):
         simulate(model, q, v, duration=1.0, tolerance=1e-6)
 

@@ -76,7 +76,8 @@ def frequencies(corners: Array, dt: float = 0.0) -> Array:
     low, high = (sizes.min() / 100, sizes.max() * 100) if len(sizes) else (0.01, 100.0)
     near = (1 + np.array([-1, 1])[:, None] * np.logspace(-4, -1, 25)).ravel()
     turn = np.tan(np.radians(np.arange(-86, 87, 4)))
-    sharp = p[(p.imag > 0) & (np.abs(p.real) > 0)]
+    # undamped poles are on the axis but for rounding
+    sharp = p[(p.imag > 0) & (np.abs(p.real) > 1e-10 * sizes)]
     points = [size * near for size in sizes] + [x.imag + np.abs(x.real) * turn for x in sharp]
     w = np.unique(np.concatenate([np.geomspace(low, high, 600), *points]))
     w = w[(w >= low) & (w <= high)]

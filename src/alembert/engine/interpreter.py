@@ -107,9 +107,8 @@ class Listing:
         table[:, 2] = self._where[table[:, 2]]
         words += [*_instructions(OUTPUT, table), np.array([END, 0])]
         self.words = array("i", np.concatenate(words).astype(np.int32).tobytes())
-        grain = 1 << max(3, self.room.bit_length() - 3)
-        # so that lists of much the same length need code of the same text
-        self.room = -(-self.room // grain) * grain
+        # a power of two, so that lists of much the same length need code of the same text
+        self.room = max(8, 1 << (self.room - 1).bit_length())
 
     def _row(self, group: Chunk, lanes: int) -> tuple[int, int, int]:
         """Places of the angles of a group, their sines and cosines, each in whole vectors of the machine."""

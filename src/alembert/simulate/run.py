@@ -135,7 +135,7 @@ def simulate(
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
     if not is_number(start):
         raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
-    apart = float(np.spacing(abs(start) + duration))
+    apart = float(np.spacing(abs(start)))
     if apart > _CLOCK * min(step or duration, interval or duration):
         raise ArgumentError(
             f"simulate: start is {start!r} s, where numbers are {apart:.2g} s apart; expected a time nearer to zero"

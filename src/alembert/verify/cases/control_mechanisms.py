@@ -149,7 +149,10 @@ def control_belcastro_pole_pair() -> Items:
 
 @case(source=BELCASTRO + "7.1", kind="published", tags=("control",))
 def control_belcastro_factors() -> Items:
-    """(e1 s + e2)(e3 s + e4)(b1 s^2 + b2 s + b3) / ((s + l1)(s + l2)(s^2 + a1 s + a2)): eleven parameters, each once."""
+    """Belcastro's example 7.1, a product of factors with eleven parameters: each is needed once.
+
+    (e1 s + e2)(e3 s + e4)(b1 s^2 + b2 s + b3) / ((s + l1)(s + l2)(s^2 + a1 s + a2))
+    """
     names = ("l1", "l2", "a1", "a2", "e1", "e2", "e3", "e4", "b1", "b2", "b3")
     l1, l2, a1, a2, e1, e2, e3, e4, b1, b2, b3 = (
         parameter(name, 1.0 + 0.1 * k, 1.4 + 0.1 * k) for k, name in enumerate(names)
