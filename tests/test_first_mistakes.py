@@ -1,5 +1,6 @@
 """What a new user gets wrong in the first hour, and what he reads then: function, argument, what came, what to do."""
 
+import math
 import pickle
 import re
 import traceback
@@ -71,6 +72,20 @@ def test_a_controller_without_return():
         "a controller returned None, expected efforts, (1,); is a return missing?",
         lambda: al.simulate(PENDULUM, [0.1], duration=1.0, controller=law),
     )
+    refused(
+        "a controller returned 'on', expected efforts, (1,)",
+        lambda: al.simulate(PENDULUM, [0.1], duration=1.0, controller=lambda t, q, v: "on"),
+    )
+
+
+def test_errors_of_functions_that_users_give_are_theirs():
+    """With the line where they happened, also where a sentence says more."""
+    for law, found in ((lambda t, q, v: 1 / 0, ZeroDivisionError), (lambda t, q, v: q.no, AttributeError)):
+        with pytest.raises(found):
+            al.simulate(PENDULUM, [0.1], duration=1.0, controller=law)
+    with pytest.raises(al.NumericalError, match="simulate: numbers overflow") as raised:
+        al.simulate(PENDULUM, [0.1], duration=1.0, controller=lambda t, q, v: [math.exp(1e5)])
+    assert isinstance(raised.value.__cause__, OverflowError)
 
 
 @pytest.mark.parametrize("name", ["run.csv", "run.nc"])

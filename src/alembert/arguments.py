@@ -193,7 +193,7 @@ def _telling(function: Any, label: str) -> Any:
             if isinstance(error, OverflowError):
                 raise NumericalError(
                     f"{label}: numbers overflow; look at the units of what is given"
-                ) from None
+                ) from error
             raise
 
     return told

@@ -346,7 +346,10 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
         raise ArgumentError(
             f"simulate: {who} returned None, expected efforts, ({model.nv},); is a return missing?"
         )
-    x = np.asarray(answer, dtype=float)
+    try:
+        x = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"simulate: {who} returned {answer!r}, expected efforts, ({model.nv},)") from None
     if x.ndim == 0 and model.nv == 1:
         return x[None]
     if x.ndim == 0 or x.shape[-1] != model.nv:
