@@ -8,7 +8,16 @@ import scipy.linalg
 import scipy.signal
 from control_helpers import random_system
 
-from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, second_order_lyapunov, static, tf
+from alembert.control import (
+    SecondOrder,
+    StateSpace,
+    gain_bound,
+    linf_norm,
+    load_mat,
+    second_order_lyapunov,
+    static,
+    tf,
+)
 from alembert.control.gramian import lyapunov
 from alembert.control.modal_form import modal_form
 from alembert.control.norms import peak_gain
@@ -166,10 +175,20 @@ def test_intervals_find_the_peak_that_eigenvalues_find(seed):
         lambda: _structure(rng, 16) * static(np.diag([1.0, 0.0])),  # not all reached
     ][seed]()
     found, expected = G.hinf_norm(), linf_by_eigenvalues(G)
-    # with damping ratios of 1e-7 rounding of A itself moves the peak: no further than the level that is proven
-    assert found.gain == pytest.approx(expected.gain, rel=1e-8, abs=found.upper - found.gain)
+    # the eigenvalues are those of a balanced A; its rounding moves poles, and so the peak, by this part of their damping
+    A = (bilinear(G) if G.is_discrete else G).A
+    moved = len(A) * np.finfo(float).eps * np.linalg.norm(A, 2) / np.abs(np.linalg.eigvals(A).real).min()
+    assert found.gain == pytest.approx(expected.gain, rel=1e-8 + moved, abs=found.upper - found.gain)
     assert found.gain <= found.upper <= found.gain * (1 + (1.1e-5 if seed == 1 else 1e-8))
-    assert expected.gain <= found.upper
+    assert expected.gain <= found.upper * (1 + moved)
+
+
+def test_a_climb_between_neighbours_ends():
+    """Of an interval without numbers inside, as rounding may leave; found on another processor."""
+    G = _structure(np.random.default_rng(0), 20)
+    search = gain_bound._Search(*G.matrices, modal_form(G.A), 1e-9)
+    search.climb(1.0, float(np.nextafter(1.0, 2.0)))
+    assert search.best == pytest.approx(np.linalg.norm(G.frequency_response([1.0]).response[0], 2), rel=1e-9)
 
 
 def linf_by_eigenvalues(G):

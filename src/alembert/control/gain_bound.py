@@ -155,7 +155,9 @@ class _Search:
             k = int(np.argmax(gains))
             if gains[k] > self.best:
                 self.best, self.at = float(gains[k]), float(w[k])
-            if gains.min() >= (1 - _FLAT) * gains[k]:
+            if (
+                gains.min() >= (1 - _FLAT) * gains[k] or len(w) < 3
+            ):  # or there is no number between the last two
                 break
             inner = int(np.clip(k, 1, len(w) - 2))
             (a, b, c), (ga, gb, gc) = (x[inner - 1 : inner + 2] for x in (w, gains))
