@@ -109,6 +109,12 @@ def test_compiled_derivatives_serve_where_they_can():
     system = model.constrained_compute.rows.system("test", None)
     solved = solver.accelerations(system, (q, v, tau), (), (), system.masks)
     assert solver.is_own_set(solved[3], 1e-2)
+    near, far = (
+        solver.accelerations(system, (q + off, v, tau), (), (), system.masks)[3] for off in (1e-9, 1e-3)
+    )
+    assert solver.is_own_set(near, 1e-2)
+    assert not solver.is_own_set(near, 1e-11)  # the loops are open by some 1e-9
+    assert not solver.is_own_set(far, 1e-2)
     other = redundant()
     q, v, tau, _ = some(other)
     other.forward_dynamics(q, v, tau)
