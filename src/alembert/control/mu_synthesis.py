@@ -6,9 +6,9 @@ systems with stable inverses,
 
     d(s) = k prod (s^2 + 2 z w s + w^2) / (s^2 + 2 y v s + v^2),      z, w, y, v > 0,                                 (1)
 
-by least squares of log |d|, heavier where mu is large. Plain steps creep: they are made longer after each one that lowers
-mu, and shorter, from the same D, after one that does not. The best controller is returned, with its peak proven for all
-frequencies (`mu_peak`).
+by least squares of log |d|, heavier where mu is large. Plain steps creep: after the first they are made longer after each
+one that lowers mu, and shorter, from the same D, after one that does not. The best controller whose peak can be proven for
+all frequencies (`mu_peak`) is returned.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _LONGER, _SHORTER, _LONGEST, _SHORTEST = (
     30.0,
     0.3,
 )  # steps of log D, after one that lowered mu, after one that did not
+_MOST = 25.0  # of the logarithms of frequencies, damping ratios and gains in d(s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,8 @@ def dksyn(
 ) -> MuSynthesis:
     """D-K iteration; the last of the `blocks` is usually the full one of performance.
 
-    `order` is that of every d(s), `frequency` [rad/s] where it is fitted. `relaxation` is the length of the first step of
-    log D, one that of the plain iteration. Blocks have one number d each: repeated and real ones are taken as if
+    `order` is that of every d(s), `frequency` [rad/s] where it is fitted. The first step of log D is plain; `relaxation` is
+    the length of the next, in units of a plain one. Blocks have one number d each: repeated and real ones are taken as if
     they were full.
     """
     P = ordered("dksyn", P, controls, measurements)
@@ -80,7 +81,10 @@ def dksyn(
         )
     scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
     grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
-    scaled, best, history, length = P, None, [], relaxation
+    scaled, length = P, 1.0
+    history: list[float] = []
+    best: list[tuple[float, StateSpace, StateSpace]] = []
+    """peak, controller and loop of the steps that lowered mu"""
     log_d = way = np.zeros((len(grid), len(blocks)))
     fits: list[StateSpace] = []
     for _ in range(iterations):
@@ -89,16 +93,16 @@ def dksyn(
             M = lft(P, K)
             levels, wanted = _levels(M, scalings, grid)
         except NumericalError as error:
-            if best is None:
+            if not best:
                 raise NumericalError(f"dksyn: the first step has no controller; {error}") from None
             levels, wanted = np.array([np.inf]), log_d  # the Riccati equations cannot take these scalings
         if np.isfinite(levels[0]):
             history.append(float(levels.max()))
-        if best is None or levels.max() < best[0]:
-            if best is not None:
-                length = min(_LONGER * length, _LONGEST)
+        if not best or levels.max() < best[-1][0]:
+            if best:
+                length = relaxation if len(best) == 1 else min(_LONGER * length, _LONGEST)
                 log_d = _log_gains(fits, grid)
-            best = (float(levels.max()), K, M)
+            best.append((float(levels.max()), K, M))
             way, weight = wanted - log_d, np.maximum(levels / levels.max(), 0.1)
         else:
             length *= _SHORTER
@@ -107,9 +111,12 @@ def dksyn(
         target = log_d + length * way
         fits = [fitted_magnitude(grid, np.exp(x), order, weight) for x in target.T[:-1]] + [static(1.0)]
         scaled = _scaled(P, scalings.blocks, fits, m, r)
-    assert best is not None
-    _, K, M = best
-    return MuSynthesis(K, M, mu_peak(M, blocks, tolerance=tolerance), tuple(history))
+    for _, K, M in reversed(best):
+        try:
+            return MuSynthesis(K, M, mu_peak(M, blocks, tolerance=tolerance), tuple(history))
+        except NumericalError as error:
+            unproven = error
+    raise NumericalError(f"dksyn: of no controller found the peak can be proven; {unproven}")
 
 
 def _log_gains(fits: Sequence[StateSpace], grid: Array) -> Array:
@@ -164,18 +171,13 @@ def fitted_magnitude(w: Array, magnitude: Array, order: int, weight: Array | Non
             start += [centre, 0.3, centre + 0.1, 0.3]
         if single:
             start += [(low + high) / 2, (low + high) / 2 + 0.1]
-        bound = np.full(len(start), 12.0)
         found = scipy.optimize.least_squares(
-            lambda x: weight * (log_gain(x) - target),
-            start,
-            bounds=(-np.inf, np.inf),
-            max_nfev=200,
-            x_scale=bound / 12,
+            lambda x: weight * (log_gain(x) - target), start, bounds=(-_MOST, _MOST), max_nfev=200
         )
         if best is None or found.cost < best.cost:
             best = found
     assert best is not None
-    x = np.clip(best.x, -25, 25)
+    x = best.x
     made = static(float(np.exp(x[0])))
     for k in range(pairs):
         wz, zz, wp, zp = np.exp(x[1 + 4 * k : 5 + 4 * k])
