@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from alembert.control.interconnection import lft
 from alembert.control.norms import hinf_norm
@@ -195,16 +196,15 @@ class _Normal:
         return _Level("", X, Y)
 
     def _control_equation(self, g: float) -> tuple[Array, ...]:
-        m1, m2, _, _ = self.sizes
-        D1 = np.hstack([self.D11, self.D12])
-        R = D1.T @ D1 - np.diag([g**2] * m1 + [0.0] * m2)
-        return self.A, np.hstack([self.B1, self.B2]), self.C1, D1, R
+        """A, B, C1, D1. and R of (1), with u + D1b w + C1b x for u: what these parts of z cancel is not computed."""
+        a = self.sizes[2] - self.sizes[1]
+        return _without(self.A, self.B1, self.B2, self.C1[:a], self.C1[a:], self.D11[:a], self.D11[a:], g)
 
     def _filter_equation(self, g: float) -> tuple[Array, ...]:
-        _, _, p1, p2 = self.sizes
-        D_1 = np.vstack([self.D11, self.D21])
-        R = D_1 @ D_1.T - np.diag([g**2] * p1 + [0.0] * p2)
-        return self.A.T, np.vstack([self.C1, self.C2]).T, self.B1.T, D_1.T, R
+        """The same of the transposed plant."""
+        m1, _, _, p2 = self.sizes
+        b, B1, D = m1 - p2, self.B1.T, self.D11.T
+        return _without(self.A.T, self.C1.T, self.C2.T, B1[:b], B1[b:], D[:b], D[b:], g)
 
     def where(self, g: float, failed: str) -> str:
         """The frequencies of the imaginary eigenvalues that made (b) or (d) fail."""
@@ -249,6 +249,15 @@ class _Normal:
         return StateSpace(
             both[:, :k], both[:, k:] @ self.y, self.u @ out[:, :k], self.u @ out[:, k:] @ self.y
         )
+
+
+def _without(
+    A: Array, B1: Array, B2: Array, C: Array, C_u: Array, D: Array, D_u: Array, g: float
+) -> tuple[Array, ...]:
+    """(A, B, C1, D1., R) of (1) for z = (C x + D w, C_u x + D_u w + u), written for the sum in the second part as u."""
+    m1, m2 = B1.shape[1], B2.shape[1]
+    R = scipy.linalg.block_diag(D.T @ D - g**2 * np.eye(m1), np.eye(m2))
+    return A - B2 @ C_u, np.hstack([B1 - B2 @ D_u, B2]), C, np.hstack([D, np.zeros((len(D), m2))]), R
 
 
 def _hamiltonian(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> Array | None:
