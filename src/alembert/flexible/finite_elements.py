@@ -94,7 +94,10 @@ class MassPoints:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FiniteElements:
-    """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5."""
+    """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5.
+
+    (-1, -1) is a coordinate without a node, as a component mode of a superelement: rigid motions leave it at rest.
+    """
 
     M: scipy.sparse.csr_array
     K: scipy.sparse.csr_array
@@ -120,14 +123,15 @@ class FiniteElements:
                 "finite elements: dofs are expected as whole numbers, (unknowns, 2): node and direction"
             )
         n = len(dofs)
-        outside = (dofs < 0).any(axis=1) | (dofs[:, 0] >= len(x)) | (dofs[:, 1] > 5)
+        nodal = (dofs != -1).any(axis=1)
+        outside = nodal & (dofs < 0).any(axis=1) | (dofs[:, 0] >= len(x)) | (dofs[:, 1] > 5)
         if outside.any():
             k = int(np.flatnonzero(outside)[0])
             raise ModelError(
                 f"finite elements: unknown {k} is direction {dofs[k, 1]} of node {dofs[k, 0]}; there are {len(x)} nodes "
                 "and the directions 0 to 5"
             )
-        if len(np.unique(dofs[:, 0] * 6 + dofs[:, 1])) < n:
+        if len(np.unique(dofs[nodal] @ (6, 1))) < nodal.sum():
             raise ModelError("finite elements: two unknowns are the same direction of the same node")
         matrices = {}
         for name in "MK":
@@ -218,19 +222,25 @@ class FiniteElements:
     def _places(self) -> Array:
         """nodes x 6: the number of the unknown, or -1"""
         found = np.full((len(self.positions), 6), -1)
-        found[self.dofs[:, 0], self.dofs[:, 1]] = np.arange(self.size)
+        at = self.nodal
+        found[self.dofs[at, 0], self.dofs[at, 1]] = at
         return found
+
+    @cached_property
+    def nodal(self) -> Array:
+        """The numbers of the unknowns that belong to nodes."""
+        return np.flatnonzero(self.dofs[:, 0] >= 0)
 
     @cached_property
     def rigid(self) -> Array:
         """R of (2): unknowns x (translations, rotations about the origin)."""
         R = np.zeros((self.size, 6))
         node, d = self.dofs[:, 0], self.dofs[:, 1]
-        R[np.arange(self.size), d] = 1.0
+        R[self.nodal, d[self.nodal]] = 1.0
         x = self.positions[node]
+        move = d // 3 == 0
         for axis in range(3):
             turn = np.cross(np.eye(3)[axis], x)
-            move = d < 3
             R[move, 3 + axis] = turn[move, d[move]]
         return R
 
@@ -450,7 +460,7 @@ def _lumped(fe: FiniteElements) -> MassPoints:
         mine = fe.dofs[:, 1] == axis
         np.add.at(found[:, axis], fe.dofs[mine, 0], row[mine])
     directions = np.zeros((count, 3), dtype=bool)
-    moves = fe.dofs[:, 1] < 3
+    moves = fe.dofs[:, 1] // 3 == 0
     directions[fe.dofs[moves, 0], fe.dofs[moves, 1]] = True
     mass = found.sum(axis=1) / np.maximum(directions.sum(axis=1), 1)
     some = np.flatnonzero(mass != 0)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
-from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
+from alembert.flexible.finite_elements import SYMMETRIC, FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
 from alembert.flexible.output2 import read_output2
 from alembert.flexible.output4 import read_output4
@@ -342,12 +342,19 @@ def _shape(card: _Entry, E: float, G: float, rho: float, L: float) -> tuple[Cros
 def _direct(
     entries: list[_Entry], mass: str, stiffness: str, grids: Mapping[int, Array], path: str
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, list[int], Array]:
-    """DMIG matrices: entries by grid point and component, symmetric ones by one triangle."""
+    """DMIG matrices: entries by grid point and component, symmetric ones by one triangle.
+
+    Scalar points (component 0) are coordinates without a node: the modes of a reduced component.
+    """
     parts: dict[str, list[tuple[tuple[int, int], tuple[int, int], float]]] = {}
     for e in entries:
-        if e.name != "DMIG" or e.text(3) == "0":
+        if e.name != "DMIG":
             continue
-        column = (e.whole(3), e.whole(4))
+        if e.text(3) == "0":
+            if e.text(2) in (mass, stiffness) and e.whole(5, 2) > 2:
+                raise e.fail("complex matrices are not read; give damping to structure_body")
+            continue
+        column = (e.whole(3), e.whole(4, 0))
         rows = parts.setdefault(e.text(2), [])
         # behind the column come groups of four: grid point, component, value, imaginary part
         for k in range(6, len(e.fields) + 2, 4):
@@ -358,23 +365,26 @@ def _direct(
             raise FileError(f"{path}: no DMIG {name!r}; there is {', '.join(sorted(parts)) or 'none'}")
     keys = sorted({key for name in (mass, stiffness) for r, c, _ in parts[name] for key in (r, c)})
     for node, component in keys:
-        if node not in grids:
-            raise UnsupportedError(
-                f"{path}: DMIG has an entry of {node}, which is no grid point of the deck; modal (scalar) points are "
-                "not read: write the matrices before the reduction"
-            )
-        if not 1 <= component <= 6:
+        if component and node not in grids:
+            raise FileError(f"{path}: DMIG has an entry of {node}, which is no grid point of the deck")
+        if not (1 <= component <= 6 or (component == 0 and node not in grids)):
             raise FileError(f"{path}: DMIG has component {component} of grid point {node}, expected 1 to 6")
-    nodes = sorted({node for node, _ in keys})
+    nodes = sorted({node for node, _ in keys if node in grids})
     at, order = {key: k for k, key in enumerate(keys)}, {node: k for k, node in enumerate(nodes)}
     found = []
     for name in (mass, stiffness):
         n = len(keys)
         A = scipy.sparse.lil_array((n, n))
         for row, column, value in parts[name]:
-            A[at[row], at[column]] = A[at[column], at[row]] = value
+            i, j = at[row], at[column]
+            if A[i, j] and abs(A[i, j] - value) > SYMMETRIC * abs(value):
+                raise FileError(
+                    f"{path}: DMIG {name!r} has {A[i, j]:g} and {value:g} between {row} and {column}; "
+                    "symmetric matrices are expected, each entry once or in both triangles"
+                )
+            A[i, j] = A[j, i] = value
         found.append(A.tocsr())
-    return found[0], found[1], nodes, np.array([(order[node], c - 1) for node, c in keys])
+    return found[0], found[1], nodes, np.array([(order[node], c - 1) if c else (-1, -1) for node, c in keys])
 
 
 def _named(path: Path, names: tuple[str, str]) -> dict[str, scipy.sparse.csr_array]:
