@@ -114,8 +114,11 @@ def test_modes_of_a_measured_response(monkeypatch):
         (lambda: fl.fit_modes(w, H, [-1.0]), "expected positive frequencies"),
         (
             lambda: fl.fit_modes(w, H[:7], [5.0]),
-            r"response has shape \(7,\), expected finite numbers \(200, ...",
+            r"response has shape \(7,\) and type complex128, expected finite complex numbers \(200, ...",
         ),
+        (lambda: fl.fit_modes(w, np.abs(H), [5.0]), "type float64, expected .* amplitudes alone do not do"),
+        (lambda: fl.fit_modes(w, H, []), "expected positive frequencies"),
+        (lambda: fl.fit_modes(w, H, [5.0], damping=0.0), "damping is 0.0"),
         (lambda: fl.fit_modes("w", H, [5.0]), "frequency is 'w', expected numbers"),
         (lambda: fl.fit_response(3, np.zeros(4), {"a": 1.0}), "predict is 3, expected a function"),
         (lambda: fl.fit_response(lambda p: 0, ["x"], {"a": 1.0}), "measured is expected as finite numbers"),
@@ -133,6 +136,9 @@ def test_modes_of_a_measured_response(monkeypatch):
         fl.fit_response(lambda p: p["a"] * p["b"] * w, 2 * w, {"a": 1.0, "b": 1.0})
     with pytest.raises(al.NumericalError, match="at the start is not finite"):
         fl.fit_response(lambda p: np.full(3, np.inf), np.zeros(3), {"a": 1.0})
+    single = 1 / (25 - w**2 + 0.1j * w)
+    with pytest.raises(al.NumericalError, match=r"no mode near 16 rad/s|does not tell the parameters"):
+        fl.fit_modes(w, single, [5.0, 16.0])  # there is one
     once = functools.partial(scipy.optimize.least_squares, max_nfev=1)
     monkeypatch.setattr(scipy.optimize, "least_squares", once)
     with pytest.raises(al.NumericalError, match="did not converge"):

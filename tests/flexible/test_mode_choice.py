@@ -68,6 +68,7 @@ def test_rankings_agree_with_gramians():
     assert not alone.hankel.any()
     for call, message in (
         (lambda: ranked.best(9), "9 of 4 modes"),
+        (lambda: ranked.up_to(1.0), "no mode up to 1 rad/s; the first is at 3.5"),
         (lambda: ranked.heavy(2.0), "heavy: share is 2.0, expected a number above 0, at most 1"),
         (
             lambda: fl.rank_modes(fe, modes, attachment=0, sensors=[1]),

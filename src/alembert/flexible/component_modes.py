@@ -209,6 +209,10 @@ def normal_modes(
     skip = int(np.linalg.matrix_rank(rigid)) if rigid.size else 0
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"normal_modes: count is {count!r}, expected a number of modes")
+    if count + skip > len(free):
+        raise ArgumentError(
+            f"normal_modes: {count} modes; {len(free)} free unknowns have {len(free) - skip} besides rigid motions"
+        )
     values, V = lowest_modes(
         fe.K[free][:, free], M[free][:, free], count + skip, bool(skip) or not len(fixed)
     )
@@ -278,17 +282,18 @@ def residual_modes(
     """(4): `kept` are normal modes under the same conditions, held or (`held` None) free."""
     f, names = _forces(fe, "residual_modes: forces", forces)
     Phi = shapes_of(fe, kept)
-    if held is None:
-        R = fe.rigid
-        m = np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12)
-        balanced = f - fe.M @ (R @ (m @ (R.T @ f)))
-        u = fe.static(balanced, _statically(fe))
-        u = u - R @ (m @ (R.T @ (fe.M @ u)))
-    else:
-        u = fe.static(f, fe.unknowns(held))
+    u = inertia_relief(fe, f)[0] if held is None else fe.static(f, fe.unknowns(held))
     mass = np.einsum("ij,ij->j", Phi, fe.M @ Phi)
     u = u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None])  # Phi Omega^-2 Phi' f, for modes of K and M
     return ComponentModes(u, names)
+
+
+def inertia_relief(fe: FiniteElements, f: Array) -> tuple[Array, Array]:
+    """Of a free structure under forces: how it is deformed, free of rigid motion, while the whole accelerates; and how."""
+    R = fe.rigid
+    a = R @ (np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12) @ (R.T @ f))
+    u = fe.static(f - fe.M @ a, _statically(fe))
+    return u - R @ np.linalg.lstsq(R.T @ (fe.M @ R), R.T @ (fe.M @ u), rcond=1e-12)[0], a
 
 
 def _forces(

@@ -35,6 +35,8 @@ DENSE = 400
 """unknowns up to which eigenvalue problems are solved with dense matrices"""
 SYMMETRIC = 1e-8
 """how far M and K may be from symmetric, relative to their largest entries: printed digits"""
+COARSE = 1e-3
+"""how far an entry may be above what its diagonal allows: tables are printed with four digits"""
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,8 @@ class FiniteElements:
     @property
     def center(self) -> Array:
         """The centre of mass."""
+        if not self.mass > 0:
+            raise ModelError(f"finite elements: the mass is {self.mass:g} kg; there is no centre of mass")
         s = self.rigid_mass[:3, 3:]  # r x s
         return np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]]) / (2 * self.mass)
 
@@ -304,6 +308,19 @@ class FiniteElements:
         shapes = np.zeros((self.size, len(values)))
         shapes[free] = V
         return np.sqrt(np.maximum(values, 0.0)), shapes
+
+    @cached_property
+    def parts(self) -> Array:
+        """For each unknown the number of the part that it is in; unknowns of one node, of K and of M go together."""
+        node = self.dofs[:, 0]
+        owner = np.where(node < 0, len(self.positions) + np.arange(self.size), node)  # modes own themselves
+        at = scipy.sparse.coo_array(abs(self.K) + abs(self.M))
+        links = scipy.sparse.coo_array(
+            (np.ones(at.nnz), (owner[at.coords[0]], owner[at.coords[1]])),
+            shape=(owner.max(initial=0) + 1,) * 2,
+        )
+        found = scipy.sparse.csgraph.connected_components(links, directed=False)[1][owner]
+        return np.unique(found, return_inverse=True)[1]
 
     def report(self, attachment: Any = None, modes: int = 6) -> StructureReport:
         """Whether it is as it should be: rigid motions, mass properties, lowest modes, effective masses; print it."""
@@ -362,18 +379,30 @@ def solver(K: Any, what: str) -> Callable[[Array], Array]:
 
 
 def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array]:
-    """K v = w^2 M v for the lowest w^2, v' M v = 1; M may be singular. `floats`: K may be so too, for rigid bodies.
+    """K v = w^2 M v for the lowest w^2, v' M v = 1; M may be singular. `floats`: K may be so too, for rigid bodies."""
+    squares, V = modes_up_to(K, M, count, floats)
+    if len(squares) < count:
+        raise ArgumentError(
+            f"finite elements: {count} modes; the free unknowns with mass have {len(squares)}"
+        )
+    return squares, V
+
+
+def modes_up_to(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array]:
+    """As many of the lowest modes as there are with mass.
 
     By the inverse of K + s M: dense up to DENSE unknowns, else by Lanczos' method.
     """
     n = K.shape[0]
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 < count <= n:
-        raise ArgumentError(f"finite elements: {count!r} modes of {n} free unknowns")
     m = M.diagonal()
     massive = m > 0
     if not massive.any():
         raise ModelError("finite elements: no free unknown has mass")
-    shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) if floats else 0.0
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 < count <= n:
+        raise ArgumentError(f"finite elements: {count!r} modes of {n} free unknowns")
+    shift = 0.0
+    if floats:
+        shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) or 1.0  # any, where nothing is stiff
     A = K + shift * M
     if floats:  # unknowns without mass may turn without strain too, as a rod without moments of inertia about its axis
         A = A + scipy.sparse.diags_array(np.where(massive, 0.0, 1e-10 * K.diagonal()))
@@ -383,8 +412,12 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
             values, V = scipy.linalg.eigh(M.toarray(), (A + A.T) / 2, subset_by_index=(n - count, n - 1))
         except scipy.linalg.LinAlgError:
             raise NumericalError(
-                "finite elements: modes: the stiffness is not positive; something moves without strain, or an element is "
-                "negative. Hold more unknowns, or look at the report() of the structure"
+                "finite elements: modes: the stiffness is not positive; an element is negative, or entries are wrong"
+                + (
+                    ""
+                    if floats
+                    else ", or something moves without strain: hold more unknowns, or look at the report()"
+                )
             ) from None
         values, V = values[::-1], V[:, ::-1]
     else:
@@ -401,12 +434,10 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
         )
         order = np.argsort(w)
         values, V = 1 / (w[order] + shift), V[:, order]
-    if values[-1] <= 1e-14 * values[0] and not floats:
-        finite = int((values > 1e-14 * values[0]).sum())
-        raise ArgumentError(f"finite elements: {count} modes; the free unknowns with mass have {finite}")
+    V = V[:, values > 1e-14 * values[0]]
     V = V / np.sqrt(np.einsum("ij,ij->j", V, M @ V))
     at = np.abs(V).argmax(axis=0)
-    V = V * np.where(V[at, np.arange(count)] < 0, -1.0, 1.0)
+    V = V * np.where(V[at, np.arange(V.shape[1])] < 0, -1.0, 1.0)
     squares = np.einsum("ij,ij->j", V, K @ V)
     return squares, V
 
@@ -431,10 +462,20 @@ def _matrix(name: str, given: Any, n: int) -> scipy.sparse.csr_array:
             f"finite elements: {name} is not symmetric; the entries ({i}, {j}) and ({j}, {i}) "
             f"differ by {gap.data.max():.3g}. Where a file has one triangle only, add the other"
         )
-    low = A.diagonal().min(initial=0.0)
+    d = A.diagonal()
+    low = d.min(initial=0.0)
     if low < -SYMMETRIC * size:
         raise ModelError(
             f"finite elements: {name} has {low:.6g} on its diagonal, expected no negative entries there"
+        )
+    entry = scipy.sparse.coo_array(A)
+    i, j = entry.coords
+    wrong = np.flatnonzero(entry.data**2 > (1 + COARSE) * np.abs(d[i] * d[j]) + (SYMMETRIC * size) ** 2)
+    if name == "M" and len(wrong):
+        k = wrong[0]
+        raise ModelError(
+            f"finite elements: {name} has {entry.data[k]:.6g} at ({i[k]}, {j[k]}), more than the {d[i[k]]:.6g} and "
+            f"{d[j[k]]:.6g} on the diagonal allow: a motion would have negative energy"
         )
     return ((A + A.T) / 2).tocsr()
 

@@ -54,7 +54,12 @@ class ModeRanking:
 
     def up_to(self, frequency: float) -> ComponentModes:
         """Those up to a frequency, rad/s."""
-        return self.modes.only(np.flatnonzero(self.frequencies <= frequency).tolist())
+        keep = np.flatnonzero(self.frequencies <= frequency)
+        if not len(keep):
+            raise ArgumentError(
+                f"up_to: no mode up to {frequency:g} rad/s; the first is at {self.frequencies[0]:.6g} rad/s"
+            )
+        return self.modes.only(keep.tolist())
 
     def heavy(self, share: float) -> ComponentModes:
         """As few as carry the given share of what all of these carry, of mass and inertia each."""
