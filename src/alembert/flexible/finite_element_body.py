@@ -100,12 +100,6 @@ def _check_flies(fe: FiniteElements) -> None:
             f"structure_body: the structure is held to ground, its motion along {', '.join(held)} takes forces; a body is "
             "held by its joint: leave out what is fixed, or look at the report() of the structure"
         )
-    if fe.parts.max() > 0:
-        apart = fe.names[fe.dofs[np.flatnonzero(fe.parts == 1)[0], 0]]
-        raise ModelError(
-            f"structure_body: the structure is in {fe.parts.max() + 1} parts that nothing connects; node {apart!r} is "
-            "in the second. Join them, or make a body of each"
-        )
     mass = np.diag(fe.rigid_mass)[:3]
     if np.ptp(mass) > 1e-3 * mass.max():
         raise ModelError(

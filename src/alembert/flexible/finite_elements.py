@@ -220,6 +220,16 @@ class FiniteElements:
         where = self._places[np.ix_([self.node(x) for x in several], [DIRECTIONS.index(d) for d in wanted])]
         return where[where >= 0]
 
+    def unknowns_of(self, nodes: Any) -> Array:
+        """All unknowns of one or several nodes, of which each has some."""
+        found = self.unknowns(nodes)
+        bare = [name for name in node_names(nodes) if (self._places[self.node(name)] < 0).all()]
+        if bare:
+            raise ArgumentError(
+                f"finite elements: node {bare[0]!r} has no unknowns, and cannot be held, loaded or seen"
+            )
+        return found
+
     @cached_property
     def _places(self) -> Array:
         """nodes x 6: the number of the unknown, or -1"""
@@ -308,19 +318,6 @@ class FiniteElements:
         shapes = np.zeros((self.size, len(values)))
         shapes[free] = V
         return np.sqrt(np.maximum(values, 0.0)), shapes
-
-    @cached_property
-    def parts(self) -> Array:
-        """For each unknown the number of the part that it is in; unknowns of one node, of K and of M go together."""
-        node = self.dofs[:, 0]
-        owner = np.where(node < 0, len(self.positions) + np.arange(self.size), node)  # modes own themselves
-        at = scipy.sparse.coo_array(abs(self.K) + abs(self.M))
-        links = scipy.sparse.coo_array(
-            (np.ones(at.nnz), (owner[at.coords[0]], owner[at.coords[1]])),
-            shape=(owner.max(initial=0) + 1,) * 2,
-        )
-        found = scipy.sparse.csgraph.connected_components(links, directed=False)[1][owner]
-        return np.unique(found, return_inverse=True)[1]
 
     def report(self, attachment: Any = None, modes: int = 6) -> StructureReport:
         """Whether it is as it should be: rigid motions, mass properties, lowest modes, effective masses; print it."""

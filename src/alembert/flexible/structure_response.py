@@ -75,7 +75,7 @@ def structure_response(
         static, a = inertia_relief(fe, F.T)
         response = response + C @ static - C @ a / w[:, None, None] ** 2
     else:
-        response = response + C @ fe.static(F.T, fe.unknowns(held))
+        response = response + C @ fe.static(F.T, fe.unknowns_of(held))
     return FrequencyResponse(w, response, outputs, inputs)
 
 
