@@ -58,7 +58,8 @@ def test_bad_inversions_are_refused():
     twice = al.control.SecondOrder(system.M, system.D, system.K, system.F, np.eye(2))
     for call, message in (
         (lambda: fl.stable_inversion(system, t**2, bump(t)), "equally spaced"),
-        (lambda: fl.stable_inversion(system, t, bump(t)[1:]), r"expected \(51, 1\)"),
+        (lambda: fl.stable_inversion(system, t, bump(t)[1:]), r"expected finite numbers \(51, 1\)"),
+        (lambda: fl.stable_inversion(system, t, np.nan * t), r"expected finite numbers \(51, 1\)"),
         (lambda: fl.stable_inversion(twice, t, bump(t)), "2 outputs and 1 inputs"),
     ):
         with pytest.raises(al.ArgumentError, match=message):

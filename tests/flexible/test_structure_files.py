@@ -357,6 +357,21 @@ def test_other_bad_files_are_refused(tmp_path):
             r"DMIG 'K' has 1 and 2 between \(1, 2\) and \(1, 1\); symmetric",
         ),
         (punch(pair.format(1, 9)), al.FileError, "component 9 of grid point 1"),
+        (
+            abaqus(write(tmp_path / "h.inp", "*NODE\n1, 0.\n1, 2.\n")),
+            al.FileError,
+            "h.inp:3: node 1 is there twice",
+        ),
+        (
+            lambda: fl.read_nastran(write(tmp_path / "p.bdf", "GRID,1,,0.,0.,0.\nCELAS1,1,9,1,1\n")),
+            al.FileError,
+            "p.bdf:2: CELAS1: there is no PELAS 9",
+        ),
+        (
+            lambda: fl.read_nastran(write(tmp_path / "q.bdf", "CORD2R,1,,0.,0.,0.,0.,0.,1.\n,0.,0.,2.\n")),
+            al.FileError,
+            "q.bdf:1: CORD2R: its three points are on one line",
+        ),
         (abaqus(write(tmp_path / "g.inp", "*HEADING\n")), al.FileError, r"no \*NODE"),
         (abaqus(write(tmp_path / "b.inp", "*NODE\n1, x\n")), al.FileError, "b.inp:2: '1, x' is no line"),
         (abaqus(write(tmp_path / "c.inp", "*TRANSFORM\n")), al.UnsupportedError, "TRANSFORM is not read"),

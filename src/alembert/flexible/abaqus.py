@@ -75,9 +75,12 @@ def _nodes(path: Path) -> dict[int, Array]:
         if reads:
             parts = [p.strip() for p in text.split(",")]
             try:
-                found[int(parts[0])] = np.array([float(p or 0) for p in [*parts[1:4], "0", "0", "0"][:3]])
+                node, x = int(parts[0]), [float(p or 0) for p in [*parts[1:4], "0", "0", "0"][:3]]
             except ValueError:
                 raise FileError(f"{path}:{k}: {text!r} is no line of *NODE: number, x, y, z") from None
+            if node in found:
+                raise FileError(f"{path}:{k}: node {node} is there twice")
+            found[node] = np.array(x)
     if not found:
         raise FileError(f"{path}: no *NODE")
     return found

@@ -170,10 +170,12 @@ def _grids(deck: Path, entries: list[_Entry]) -> dict[int, Array]:
             if e.whole(3, 0) not in (0,):
                 raise e.fail("a system within a system is not read; give it in basic coordinates")
             a, b, c = e.vector(4), e.vector(7), e.vector(10)
-            z = (b - a) / np.linalg.norm(b - a)
-            x = c - a - ((c - a) @ z) * z
-            x = x / np.linalg.norm(x)
-            systems[e.whole(2)] = (a, np.column_stack([x, np.cross(z, x), z]))
+            z = b - a
+            y = np.cross(z, c - a)
+            if not np.linalg.norm(y) > 1e-9 * np.linalg.norm(z) * np.linalg.norm(c - a):
+                raise e.fail("its three points are on one line")
+            z, y = z / np.linalg.norm(z), y / np.linalg.norm(y)
+            systems[e.whole(2)] = (a, np.column_stack([np.cross(y, z), y, z]))
         elif e.name.startswith("CORD") or e.name == "GRDSET":
             raise e.fail("is not read; coordinates are expected in basic or CORD2R systems")
     found: dict[int, Array] = {}
@@ -280,6 +282,8 @@ def _assembled(entries: list[_Entry], grids: Mapping[int, Array], scale: UnitSys
             inertia = Inertia(M, tuple(com), (I[0], -I[1], I[2], -I[3], -I[4], I[5]))
             masses.append(LumpedMass(e.whole(3), inertia))
         elif e.name in ("CELAS1", "CELAS2"):
+            if e.name == "CELAS1" and ("PELAS", e.whole(3)) not in properties:
+                raise e.fail(f"there is no PELAS {e.whole(3)}")
             k = e.number(3) if e.name == "CELAS2" else properties["PELAS", e.whole(3)].number(3)
             springs.append(_spring(e, k, force, L, where))
         elif e.name not in _PASSED:
