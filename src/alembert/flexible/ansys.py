@@ -32,7 +32,7 @@ import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import DIRECTIONS, SYMMETRIC, FiniteElements, UnitSystem, unit_system
-from alembert.flexible.output4 import content_of
+from alembert.flexible.output4 import content_of, lines_of
 from alembert.flexible.structure_report import RIGID
 
 Array = np.ndarray
@@ -280,10 +280,7 @@ def _turned(path: Path, angles: Array, dofs: Array, names: list[str]) -> scipy.s
 
 def _nodes(path: Path) -> dict[int, Array]:
     """NBLOCK of an archive: lines of fixed width, as a line before them says."""
-    try:
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
+    lines = lines_of(path)
     start = next((k for k, line in enumerate(lines) if line.upper().startswith("NBLOCK")), None)
     layout = "" if start is None else "".join(lines[start + 1 : start + 2]).strip().lower()
     form = re.match(r"\(([1-9]\d*)i([1-9]\d*),\d+e([1-9]\d*)\.", layout)

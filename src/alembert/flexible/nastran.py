@@ -19,7 +19,7 @@ from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import SYMMETRIC, FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
 from alembert.flexible.output2 import read_output2
-from alembert.flexible.output4 import read_output4
+from alembert.flexible.output4 import lines_of, read_output4
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray
@@ -114,12 +114,7 @@ def read_nastran(
 
 
 def _entries(path: Path) -> list[_Entry]:
-    try:
-        if path.stat().st_size > MOST:
-            raise FileError(f"{path}: more than {MOST} bytes")
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
+    lines = lines_of(path, MOST)
     first = next((k + 1 for k, line in enumerate(lines) if line.upper().split()[:2] == ["BEGIN", "BULK"]), 0)
     found: list[tuple[str, int, list[str]]] = []
     for k, raw in enumerate(lines[first:], start=first + 1):
