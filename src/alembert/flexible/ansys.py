@@ -38,7 +38,7 @@ from alembert.flexible.structure_report import RIGID
 Array = np.ndarray
 MOST = 8_000_000_000
 """bytes of a file"""
-_EQUATIONS, _LABELS, _LUMPED, _UNSYMMETRIC, _NODES = 1, 7, 10, 13, 32
+_EQUATIONS, _LUMPED, _UNSYMMETRIC = 1, 10, 13
 _STIFFNESS, _MASS, _UNKNOWNS = 18, 26, 35
 """places in the header of a .full file; pointers have two words"""
 _SUB = {

@@ -36,6 +36,7 @@ import scipy
 from alembert.errors import ArgumentError, ModelError
 from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, node_names, solver
 from alembert.model.inertia import Inertia
+from alembert.spatial.arrays import skew
 
 Array = np.ndarray
 DEPENDENT = 1e-12
@@ -109,13 +110,14 @@ def interface(fe: FiniteElements, nodes: Any) -> Interface:
         raise ArgumentError("interface: no nodes")
     at = fe.unknowns_of(names)
     position = fe.positions[[fe.node(name) for name in names]].mean(axis=0)
-    rigid = _rigid(fe, at, position)
+    about = fe.rigid_about(position)
+    rigid = about[at]
     around, seen = at, rigid
     if np.linalg.matrix_rank(rigid) < min(6, np.linalg.matrix_rank(fe.rigid)):
         # nodes that share stiffness tell how it turns
         near = np.unique(fe.dofs[np.unique(fe.K[at].indices), 0])
         around = np.flatnonzero(np.isin(fe.dofs[:, 0], near))
-        seen = _rigid(fe, around, position)
+        seen = about[around]
     fit = np.linalg.pinv(seen, rcond=1e-8)
     if around is not at and not np.array_equal(around, at):
         fit[:3] = 0.0
@@ -174,13 +176,6 @@ def shapes_of(fe: FiniteElements, modes: Any) -> Array:
             f"component modes: {given}; expected modes of this structure, which has {fe.size} unknowns"
         )
     return V
-
-
-def _rigid(fe: FiniteElements, at: Array, position: Array) -> Array:
-    R = fe.rigid[at].copy()
-    for axis in range(3):
-        R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], position)
-    return R
 
 
 def normal_modes(
@@ -333,7 +328,7 @@ def _statically(fe: FiniteElements) -> Array:
 def relative(fe: FiniteElements, modes: ComponentModes, attachment: Any) -> ComponentModes:
     """The same shapes as seen from the attachment, which then is at rest in all of them."""
     place = interface(fe, attachment)
-    R = _rigid(fe, np.arange(fe.size), place.position)
+    R = fe.rigid_about(place.position)
     V = shapes_of(fe, modes)
     return dataclasses.replace(modes, shapes=V - R @ (place.motion @ V))
 
@@ -369,7 +364,7 @@ def frequencies(fe: FiniteElements, modes: ComponentModes) -> Array:
 def effective_masses(fe: FiniteElements, shapes: Any, attachment: Any) -> Array:
     """Share of each mode of the structure held at `attachment` in its mass and inertia (modes x 6)."""
     V = shapes_of(fe, shapes)
-    R = _rigid(fe, np.arange(fe.size), interface(fe, attachment).position)
+    R = fe.rigid_about(interface(fe, attachment).position)
     L = V.T @ (fe.M @ R)
     whole = np.einsum("ij,ij->j", R, fe.M @ R)
     mass = np.einsum("ij,ij->j", V, fe.M @ V)
@@ -380,9 +375,8 @@ def _six(inertia: Inertia) -> Array:
     """The mass matrix of a body about its origin, translations first."""
     m = float(inertia.mass)  # type: ignore[arg-type]
     c = np.array([float(x) for x in inertia.com])  # type: ignore[arg-type]
-    skew = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
     about = np.asarray(inertia.matrix(), dtype=float) + m * (c @ c * np.eye(3) - np.outer(c, c))
-    return np.block([[m * np.eye(3), -m * skew], [m * skew, about]])
+    return np.block([[m * np.eye(3), -m * skew(c)], [m * skew(c), about]])
 
 
 def modal_derivatives(fe: FiniteElements, modes: ComponentModes, *, held: Any) -> ComponentModes:

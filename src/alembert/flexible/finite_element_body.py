@@ -124,9 +124,7 @@ def _as_the_matrix(
     fe: FiniteElements, V: Array, origin: Array, S: Array, E: Array, Ek: Array, D: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Sums over lumped masses, corrected where M knows better: int phi, int x x', int x x phi, int phi . phi."""
-    R = fe.rigid.copy()
-    for axis in range(3):
-        R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], origin)
+    R = fe.rigid_about(origin)
     C = V.T @ (fe.M @ R)
     J = (R.T @ (fe.M @ R))[3:, 3:]
     E = np.trace(J) / 2 * np.eye(3) - J

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.arguments import Numbers, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
     from alembert.flexible.structure_report import StructureReport
@@ -262,11 +263,11 @@ class FiniteElements:
         force, terms = self.K @ self.rigid, abs(self.K) @ np.abs(self.rigid)
         return np.linalg.norm(force, axis=0) / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
 
-    def rigid_about(self, node: Any) -> Array:
-        """R with turns about a node."""
+    def rigid_about(self, place: Any) -> Array:
+        """R with turns about a node, by name, or about a place."""
+        x = place if isinstance(place, np.ndarray) else self.positions[self.node(place)]
         R = self.rigid.copy()
-        for axis in range(3):
-            R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], self.positions[self.node(node)])
+        R[:, 3:] += R[:, :3] @ skew(x)  # r x (position - x)
         return R
 
     @cached_property
