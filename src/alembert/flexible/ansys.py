@@ -119,7 +119,7 @@ class _Records:
 
     def places(self, at: int, count: int) -> Array:
         """XYZ: count x 6."""
-        found = []
+        found: list[Array] = []
         for _ in range(count):
             x, at = self.record(at & 0xFFFFFFFF, "f")
             if len(x) != 6 or not np.isfinite(x).all():
