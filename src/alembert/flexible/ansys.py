@@ -200,6 +200,7 @@ def _superelement(file: _Records, header: Array, units: UnitSystem) -> FiniteEle
     if (
         (len(labels), len(rows), len(numbers)) != (word["labels"], n, count)
         or not 0 <= modes < n
+        or not len(labels)
         or any((np.diff(np.sort(table), prepend=0) < 1).any() for table in (numbers, rows))
     ):
         raise FileError(f"{path}: its tables of nodes and unknowns do not fit one another")
