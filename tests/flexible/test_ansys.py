@@ -1,8 +1,8 @@
-"""Ansys archives and .full files, written here by the rules that the reader states.
+"""Ansys archives, .full and .sub files, written here by the rules that the reader states.
 
 On 18 November 2026 the same functions read the example of ansys-mapdl-reader 0.56 (file.full and HexBeam.cdb, written by
 Ansys): 1283.200, 1283.200, 5781.975 and 6919.399 Hz. That its documentation has the same figures is from memory: it was not
-looked up then.
+looked up then. No .sub file of Ansys itself was at hand.
 """
 
 import struct
@@ -10,8 +10,9 @@ import struct
 import numpy as np
 import pytest
 import scipy.io
+import scipy.linalg
 import scipy.sparse as sp
-from structures import straight
+from structures import TUBE, component, straight
 
 import alembert as al
 from alembert.flexible import ansys
@@ -91,7 +92,7 @@ def test_a_beam_is_read_back(files):
 
 
 def test_a_superelement_in_matrix_market_form(tmp_path):
-    """What the message on .sub files says: matrices as text, unknowns and places by hand, and a body of them."""
+    """What the messages on .sub files say: matrices as text, unknowns and places by hand, and a body of them."""
     fe = straight(8)
     reduced = fl.guyan(fe, np.concatenate([fe.unknowns(k) for k in (0, 4, 8)]))
     for name in "MK":
@@ -117,14 +118,13 @@ def test_a_superelement_in_matrix_market_form(tmp_path):
         ({"lumped": 1}, "lumped masses are not read"),
         ({"unsymmetric": 1}, "unsymmetric matrices are not read"),
         ({"solver": 4}, r"no .full file of sparse matrices \(EQSLV,SPARSE\)"),
-        ({"solver": 8}, r"a .sub file of a superelement is not read.*\*EXPORT,K,MMF.*of_matrices"),
-        ({"solver": 9}, "a .sub file of a superelement is not read"),
+        ({"solver": 8}, r"a .sub file has its own nodes; give it alone, read_ansys\('a.full'\)"),
         ({"labels": (1, 2, 3, 4, 5, 20)}, r"unknowns \[1, 2, 3, 4, 5, 20\]; UX to ROTZ"),
         ({"flags": 0x80000000 | 1 << 29}, r"word 103 is compressed .*/FCOMP,FULL,0"),
         ({"flags": 0}, "word 103 is not of the expected kind"),
         ({"mass": False}, "no mass or stiffness; write both"),
         ({"equations": 23}, "tables of nodes and unknowns do not fit one another"),
-        ({"content": b"BEGIN BULK"}, "no record at word 0; it is no .full file"),
+        ({"content": b"BEGIN BULK"}, "no record at word 0; it is no .full or .sub file"),
         ({"nodes": "/PREP7\n"}, "no NBLOCK with its format; write the archive with CDWRITE,DB"),
         ({"nodes": "NBLOCK,6,SOLID\n"}, "no NBLOCK with its format"),
         (
@@ -157,8 +157,243 @@ def test_damaged_rows(files):
         fl.read_ansys(*written(content=bytes(content)))
     odd = written(content=record(np.zeros(1, "<i4"), 0))[1]
     with pytest.raises(al.FileError, match="word 0 ends within a number"):
-        ansys._Full(odd).record(0, "f")
+        ansys._Records(odd).record(0, "f")
     with pytest.raises(al.FileError, match="No such file"):
         fl.read_ansys(written()[0], "/nowhere.full")
     with pytest.raises(al.FileError, match="No such file"):
         fl.read_ansys("/nowhere.cdb", written()[1])
+
+
+HEADER = """
+kind nmrow nmatrx nedge numdof maxn wfmax lenbac nnod kunsym kstf kmass kdamp kss nvect nWorkL lenU1 sesort
+lenlst ptrLodL ntrans ptrMtx ptrXFM ptrHED name1 name2 0 0 name3 name4 ptrDOF ptrDST ptrBAC ptrTIT ptrNOD
+ptrXYZ ptrEDG ptrGDF thsubs ptrPOS ptrORG stfmax ptrLodH nmodes keydim cmsMethod name5 name6 name7 name8
+nvnodes ptrCTXM nWorkH ptrCG
+"""
+"""the words of a .sub file's header, as the Programmer's Reference lists them"""
+SUB = HEADER.split()
+
+
+def sub(
+    fe,
+    *,
+    labels=(1, 2, 3, 4, 5, 6),
+    angles=None,
+    extra=(),
+    modes=0,
+    order="rows",
+    size=80,
+    edit=None,
+    **words,
+):
+    """The bytes of a .sub file: `fe` in nodal axes turned by `angles`, its last `modes` unknowns at nodes of no place."""
+    K, M = fe.K.toarray(), fe.M.toarray()
+    n, count = fe.size, len(fe.names)
+    virtual = -(-modes // len(labels))
+    numbers = [*(int(name) + 1 for name in fe.names), *range(901, 901 + virtual)]
+    rows = [node * len(labels) + labels.index(d + 1) + 1 for node, d in fe.dofs[: n - modes]]
+    rows += [count * len(labels) + k + 1 for k in range(modes)]
+    places = np.zeros((count + virtual, 6))
+    places[:count, :3] = fe.positions
+    matrices = [K, M, *extra]
+    if angles is not None:
+        T = np.eye(n)
+        for node, turn in angles.items():
+            z, x, y = (np.radians(a) for a in turn)
+            about_z = np.array([[np.cos(z), -np.sin(z), 0], [np.sin(z), np.cos(z), 0], [0, 0, 1]])
+            about_x = np.array([[1, 0, 0], [0, np.cos(x), -np.sin(x)], [0, np.sin(x), np.cos(x)]])
+            about_y = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
+            for directions in ("x y z", "rx ry rz"):
+                at = fe.unknowns(node, directions)
+                T[np.ix_(at, at)] = about_z @ about_x @ about_y
+            places[fe.node(node), 3:] = turn
+        matrices = [T.T @ A @ T for A in matrices]
+    stack = np.stack(matrices, axis=1 if order == "rows" else 0).reshape(-1, n)
+    parts = {
+        "DOF": record(list(labels)),
+        "DST": record(rows),
+        "BAC": record(numbers),
+        "TIT": record(np.zeros(20, dtype=int)),
+        "NOD": record(numbers),
+        "XYZ": b"".join(record(x) for x in places),
+        "Mtx": b"".join(record(row) for row in stack),
+        "LodL": record(np.zeros(n)),
+    }
+    values = {
+        "kind": 8, "nmrow": n, "nmatrx": len(matrices), "numdof": len(labels), "nnod": len(numbers), "kstf": 1, "kmass": 1,
+        "kdamp": len(extra) > 0, "kss": len(extra) > 1, "nvect": 1, "nmodes": modes, "nvnodes": virtual, "ptrHED": 103,
+    }  # fmt: skip
+    at = 103 + size + 3
+    for name, part in parts.items():
+        values["ptr" + name] = at
+        at += len(part) // 4
+    header = np.zeros(size, dtype=int)
+    for name, value in (values | words).items():
+        header[SUB.index(name)] = value
+    if edit is not None:
+        parts = edit(parts)
+    return record(np.r_[8, np.zeros(99, dtype=int)]) + record(header) + b"".join(parts.values())
+
+
+def guyan(keep=(0, 4, 8), directions="x y z rx ry rz"):
+    fe = straight(8, TUBE)
+    kept = np.concatenate([fe.unknowns(k, directions) for k in keep])
+    found = fl.guyan(fe, kept)
+    return fl.FiniteElements.of_matrices(found.M, found.K, found.positions, found.dofs, names=found.names)
+
+
+@pytest.fixture
+def superelement(tmp_path):
+    def read(fe, *, units="SI", **changes):
+        (tmp_path / "a.sub").write_bytes(sub(fe, **changes))
+        return fl.read_ansys(tmp_path / "a.sub", units=units)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"order": "matrices"}, {"size": 60}, {"angles": {0: (30.0, 0.0, 0.0), 8: (20.0, -50.0, 70.0)}}],
+)
+def test_a_superelement_is_read_back(superelement, changes):
+    """Row by row as it is described; also matrix by matrix, with a header of older releases, in axes of the nodes."""
+    fe = guyan()
+    found = superelement(fe, **changes)
+    assert found.names == ("1", "5", "9")
+    np.testing.assert_array_equal(found.positions, fe.positions)
+    np.testing.assert_array_equal(found.dofs, fe.dofs)
+    for name in "MK":  # eps, turned there and back
+        A, B = (getattr(x, name).toarray() for x in (found, fe))
+        np.testing.assert_allclose(A, B, atol=1e-14 * np.abs(B).max())
+    w, _ = found.natural(8)
+    exact = scipy.linalg.eigvalsh(fe.K.toarray(), fe.M.toarray())[6:8]
+    np.testing.assert_allclose(w[6:], np.sqrt(exact), rtol=1e-6)  # rigid modes 1e9 times lower are taken off
+
+
+def test_a_superelement_of_some_unknowns_in_millimetres(superelement):
+    fe = guyan((0, 3, 8), "x y z rx")
+    found = superelement(fe, units="mm-t-s", labels=(1, 2, 3, 4))
+    np.testing.assert_allclose(found.positions, fe.positions / 1000)
+    assert found.mass == pytest.approx(1000 * fe.mass)
+
+
+def test_component_modes_of_a_superelement(superelement):
+    """Craig and Bampton's basis through the file: frequencies of the whole beam, and a body with its mass and inertia."""
+    fe, reduced = component()
+    found = superelement(reduced, modes=12)
+    assert (found.size, len(found.nodal), found.names) == (24, 12, ("1", "9"))
+    assert found.mass == pytest.approx(fe.mass)
+    assert found.points.mass.sum() == pytest.approx(fe.mass)
+    np.testing.assert_allclose(found.rigid_mass, fe.rigid_mass, atol=1e-12 * fe.rigid_mass.max())
+    assert not found.report(1).problems
+    exact = fl.frequencies(fe, fl.normal_modes(fe, 4, held=0))
+    modes = fl.normal_modes(found, 4, held=1)
+    np.testing.assert_allclose(
+        fl.frequencies(found, modes), exact, rtol=2e-4
+    )  # twelve modes between the ends
+    body = fl.structure_body(found, modes, attachment=1, nodes={"tip": 9}, stiffening="inconsistent")
+    whole = fl.structure_body(fe, fl.normal_modes(fe, 4, held=0), attachment=0, nodes={"tip": 8})
+    np.testing.assert_allclose(body.frequencies(), exact, rtol=2e-4)
+    assert set(body.units) == {"m"}
+    free, full = (_free_frequencies(x) for x in (body, whole))
+    np.testing.assert_allclose(free, full, rtol=1e-3)  # couplings of the modes with rigid motion
+
+
+def _free_frequencies(body):
+    builder = al.ModelBuilder("free", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=al.Free())
+    model = builder.build()
+    return al.linearize(model, model.neutral()).modes().frequencies[-4:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"kind": 9},
+            r"not read: its matrices are in sparse form; let Ansys write .*\*EXPORT,K,MMF.*of_matrices",
+        ),
+        ({"kunsym": 1}, "its matrices are unsymmetric"),
+        ({"ntrans": 1}, r"turned or mirrored copy of another one \(SETRAN, SESYMM\)"),
+        ({"thsubs": 1}, "one of temperatures"),
+        ({"labels": (1, 2, 3, 4, 5, 20)}, r"unknowns \[1, 2, 3, 4, 5, 20\]; UX to ROTZ"),
+        ({"kmass": 0}, r"no mass or stiffness; generate it with both \(SEOPT,name,2\)"),
+        ({"nmatrx": 3}, "3 matrices, but it names stiffness, mass"),
+        ({"nnod": 2}, "tables of nodes and unknowns do not fit"),
+        ({"nmrow": 17}, "tables of nodes and unknowns do not fit"),
+        ({"nmodes": 3}, "tables of nodes and unknowns do not fit"),
+        ({"nmodes": 18}, "tables of nodes and unknowns do not fit"),
+        ({"nmodes": 6}, r"rigid motions of its nodes along .* take forces. Supports hold it"),
+        ({"numdof": 3}, "tables of nodes and unknowns do not fit"),
+        ({"ptrDST": 0}, "no table DST, damaged"),
+        ({"ptrNOD": 104}, "no record at word 104"),
+        ({"ptrXYZ": 10**6}, "no record at word 1000000"),
+        ({"ptrMtx": 103}, "word 103 is not of the expected kind"),
+        ({"kstf": 0, "kdamp": 1}, "no mass or stiffness"),
+    ],
+)
+def test_superelements_that_are_refused(superelement, changes, words):
+    fe = guyan(directions="x y z rx ry") if "labels" in changes else guyan()
+    with pytest.raises(al.AlembertError, match=words):
+        superelement(fe, **changes)
+
+
+def _with(name, part):
+    return lambda parts: parts | {name: part(parts[name]) if callable(part) else part}
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (_with("NOD", record([1, 5, 5])), "tables of nodes and unknowns do not fit"),
+        (_with("DST", record([*range(1, 18), 17])), "tables of nodes and unknowns do not fit"),
+        (_with("DST", record([*range(1, 18), 99])), "tables of nodes and unknowns do not fit"),
+        (
+            _with("DST", record(list(range(1, 19))[::-1])),
+            "rigid motions of its nodes",
+        ),  # rows in another order
+        (_with("XYZ", lambda x: record(np.full(6, np.nan)) + x[60:]), "node 1 has no place"),
+        (
+            _with("XYZ", lambda x: record(np.array([0, 1.0, 0, 0, 0, 0])) + x[60:]),
+            "rigid motions of its nodes",
+        ),
+        (_with("Mtx", lambda x: record(np.full(18, np.nan)) + x[156:]), "not finite, or are not symmetric"),
+        (_with("Mtx", lambda x: record(np.arange(18.0)) + x[156:]), "not finite, or are not symmetric"),
+        (
+            _with("Mtx", lambda x: record(np.arange(17.0)) + x[148:]),
+            "record 1 of its matrices has 17 numbers, expected 18",
+        ),
+        (_with("Mtx", lambda x: x[:-100]), "no record at word"),
+        (_with("Mtx", lambda x: x[156:] + x[:156]), "not finite, or are not symmetric"),
+    ],
+)
+def test_damaged_superelements(superelement, edit, words):
+    with pytest.raises(al.FileError, match=words):
+        superelement(guyan(), edit=edit)
+
+
+def test_other_superelements(superelement, tmp_path):
+    """Supports, damping, stress stiffness, single unknowns in turned axes, and a .full file without its nodes."""
+    fe = guyan()
+    held = fl.FiniteElements(
+        fe.M, fe.K + sp.diags_array(np.r_[1e3, np.zeros(17)]), fe.positions, fe.dofs, fe.names
+    )
+    with pytest.raises(al.FileError, match=r"motions of its nodes along x.* take forces. Supports hold it"):
+        superelement(held)
+    damping = 0.01 * fe.K.toarray()
+    with pytest.warns(al.AlembertWarning, match="its damping is left out"):
+        found = superelement(fe, extra=[damping])
+    np.testing.assert_allclose(found.M.toarray(), fe.M.toarray(), atol=1e-14)
+    superelement(fe, extra=[0 * damping, 0 * damping])
+    with pytest.raises(al.UnsupportedError, match=r"generated under load .*PSTRES,OFF"):
+        superelement(fe, extra=[0 * damping, damping])
+    flat = guyan(directions="x y z rx ry")
+    with pytest.raises(al.UnsupportedError, match="node 1 has axes of its own and unknowns along some"):
+        superelement(
+            flat,
+            edit=_with("XYZ", lambda x: record(np.array([0, 0, 0, 9.0, 0, 0])) + x[60:]),
+            labels=(1, 2, 3, 4, 5),
+        )
+    (tmp_path / "b.full").write_bytes(full(straight(3)))
+    with pytest.raises(al.FileError, match=r"it is no .sub file; .* read_ansys\('nodes.cdb', 'b.full'\)"):
+        fl.read_ansys(tmp_path / "b.full")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from structures import UNIT, mast, straight
+from structures import TUBE, UNIT, mast, straight
 
 import alembert as al
 
@@ -95,6 +95,37 @@ def test_reports_name_what_is_wrong():
     )
     assert any("without strain" in line for line in loose.report().problems)
     assert "PROBLEM" in str(loose.report())
+
+
+def test_reports_of_odd_structures():
+    """One node, parts that nothing joins, no mass, masses of which some unknowns have none."""
+    one = fl.FiniteElements.of_matrices(np.diag([2.0, 2, 2, 0.1, 0.1, 0.1]), np.zeros((6, 6)), [[1, 2, 3.0]])
+    assert not one.report(1).problems
+    np.testing.assert_allclose(one.natural(6)[0], 0.0, atol=1e-9)
+    with pytest.raises(al.ArgumentError, match="1 modes; 6 free unknowns have 0 besides rigid motions"):
+        fl.normal_modes(one, 1)
+    fe = straight(3, TUBE)
+    apart = np.vstack([fe.positions, fe.positions + np.array([0, 1, 0])])
+    loose = fl.FiniteElements.of_matrices(sp.block_diag([fe.M, fe.M]), sp.block_diag([fe.K, fe.K]), apart)
+    assert "6 motions besides the rigid ones" in loose.report(1).problems[0]
+    held = loose.report(1).held_frequencies
+    assert held[5] == pytest.approx(0.0, abs=1e-2)  # of the part that nothing holds
+    with pytest.raises(al.ModelError, match="6 motions besides those of a rigid body are without strain"):
+        fl.normal_modes(loose, 9)
+    empty = fl.FiniteElements.of_matrices(0 * fe.M, fe.K, fe.positions)
+    with pytest.raises(al.ModelError, match="the mass is 0 kg; there is no centre"):
+        empty.report(1)
+    moves = sp.diags_array(np.where(fe.dofs[:, 1] < 3, 1.0, 0.0))
+    points = fl.FiniteElements.of_matrices(moves @ fe.M @ moves, fe.K, fe.positions)
+    with pytest.raises(al.ArgumentError, match="13 modes; the free unknowns with mass have 12"):
+        points.natural(13)
+    assert len(points.report(1, modes=20).free_frequencies) == 12
+    wrong = fe.M.toarray()
+    wrong[0, 6] = wrong[6, 0] = 2 * wrong[0, 0]
+    with pytest.raises(
+        al.ModelError, match=r"M has .* at \(0, 6\), more than .* a motion would have negative energy"
+    ):
+        fl.FiniteElements.of_matrices(wrong, fe.K, fe.positions)
 
 
 def test_large_and_small_solvers_agree():

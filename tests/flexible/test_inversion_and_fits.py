@@ -58,7 +58,8 @@ def test_bad_inversions_are_refused():
     twice = al.control.SecondOrder(system.M, system.D, system.K, system.F, np.eye(2))
     for call, message in (
         (lambda: fl.stable_inversion(system, t**2, bump(t)), "equally spaced"),
-        (lambda: fl.stable_inversion(system, t, bump(t)[1:]), r"expected \(51, 1\)"),
+        (lambda: fl.stable_inversion(system, t, bump(t)[1:]), r"expected finite numbers \(51, 1\)"),
+        (lambda: fl.stable_inversion(system, t, np.nan * t), r"expected finite numbers \(51, 1\)"),
         (lambda: fl.stable_inversion(twice, t, bump(t)), "2 outputs and 1 inputs"),
     ):
         with pytest.raises(al.ArgumentError, match=message):
@@ -114,8 +115,11 @@ def test_modes_of_a_measured_response(monkeypatch):
         (lambda: fl.fit_modes(w, H, [-1.0]), "expected positive frequencies"),
         (
             lambda: fl.fit_modes(w, H[:7], [5.0]),
-            r"response has shape \(7,\), expected finite numbers \(200, ...",
+            r"response has shape \(7,\) and type complex128, expected finite complex numbers \(200, ...",
         ),
+        (lambda: fl.fit_modes(w, np.abs(H), [5.0]), "type float64, expected .* amplitudes alone do not do"),
+        (lambda: fl.fit_modes(w, H, []), "expected positive frequencies"),
+        (lambda: fl.fit_modes(w, H, [5.0], damping=0.0), "damping is 0.0"),
         (lambda: fl.fit_modes("w", H, [5.0]), "frequency is 'w', expected numbers"),
         (lambda: fl.fit_response(3, np.zeros(4), {"a": 1.0}), "predict is 3, expected a function"),
         (lambda: fl.fit_response(lambda p: 0, ["x"], {"a": 1.0}), "measured is expected as finite numbers"),
@@ -133,6 +137,9 @@ def test_modes_of_a_measured_response(monkeypatch):
         fl.fit_response(lambda p: p["a"] * p["b"] * w, 2 * w, {"a": 1.0, "b": 1.0})
     with pytest.raises(al.NumericalError, match="at the start is not finite"):
         fl.fit_response(lambda p: np.full(3, np.inf), np.zeros(3), {"a": 1.0})
+    single = 1 / (25 - w**2 + 0.1j * w)
+    with pytest.raises(al.NumericalError, match=r"no mode near 16 rad/s|does not tell the parameters"):
+        fl.fit_modes(w, single, [5.0, 16.0])  # there is one
     once = functools.partial(scipy.optimize.least_squares, max_nfev=1)
     monkeypatch.setattr(scipy.optimize, "least_squares", once)
     with pytest.raises(al.NumericalError, match="did not converge"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from structures import mast, straight
+from structures import TUBE, mast, straight
 
 import alembert as al
 
@@ -40,6 +40,55 @@ def test_condensed_structures_keep_statics_and_rigid_motion():
         fl.improved_reduction(straight(12), keep)  # rotations about the axis have no inertia
 
 
+def test_nodes_without_unknowns_are_not_asked():
+    """What is condensed is gone; a table may have nodes that no unknown belongs to."""
+    fe = straight(4)
+    small = fl.guyan(fe, np.concatenate([fe.unknowns(0), fe.unknowns(4)]))
+    assert small.names == ("0", "4")
+    with pytest.raises(al.ArgumentError, match="no node 2"):
+        fl.structure_body(small, fl.normal_modes(small, 2, held=0), attachment=0, nodes={"middle": 2})
+    np.testing.assert_allclose(small.positions, fe.positions[[0, 4]])
+    bare = fl.FiniteElements.of_matrices(
+        small.M, small.K, np.vstack([small.positions, [9, 9, 9]]), small.dofs
+    )
+    for call in (
+        lambda: fl.normal_modes(bare, 1, held=3),
+        lambda: fl.constraint_modes(bare, {"tip": 2}, held=3),
+        lambda: fl.attachment_modes(bare, {"tip": (2, "y")}, held=3),
+        lambda: fl.structure_response(bare, {"f": (3, "y")}, {"s": (2, "y")}, [1.0], held=1),
+        lambda: fl.structure_body(
+            bare, fl.normal_modes(bare, 1, held=1), attachment=1, nodes={"a": 3}, stiffening="inconsistent"
+        ),
+    ):
+        with pytest.raises(
+            al.ArgumentError, match="node 3 has no unknowns, and cannot be held, loaded or seen"
+        ):
+            call()
+    for call in (
+        lambda: fl.craig_bampton(fe, 0, {"tip": 0}, 2),
+        lambda: fl.constraint_modes(fe, {"a": [2, 3], "b": [3, 4]}),
+    ):
+        with pytest.raises(al.ArgumentError, match=r"node '[03]' is in two interfaces, or in one and held"):
+            call()
+
+
+def test_mechanisms_have_no_modes():
+    """Two beams with a hinge about z between them: what is free of strain besides rigid motion is refused."""
+    nodes = {"a": (0, 0, 0), "b": (1, 0, 0), "c": (1, 0, 0), "d": (2, 0, 0)}
+    members = [fl.Member("a", "b", TUBE), fl.Member("c", "d", TUBE)]
+    for about_z, loose in ((0.0, True), (1.0, False)):
+        hinge = fl.NodeSpring("b", "c", (1e7, 1e7, 1e7, 1e5, 1e5, about_z))
+        fe = fl.framework(nodes, members, springs=[hinge])
+        assert (fe.report().mechanisms == 1) == loose
+        if loose:
+            with pytest.raises(
+                al.ModelError, match="1 motions besides those of a rigid body are without strain"
+            ):
+                fl.normal_modes(fe, 3)
+        else:
+            assert fl.normal_modes(fe, 3).count == 3
+
+
 def test_rankings_agree_with_gramians():
     fe = straight(10, planar=True)
     modes = fl.normal_modes(fe, 4, held=0)
@@ -68,6 +117,7 @@ def test_rankings_agree_with_gramians():
     assert not alone.hankel.any()
     for call, message in (
         (lambda: ranked.best(9), "9 of 4 modes"),
+        (lambda: ranked.up_to(1.0), "no mode up to 1 rad/s; the first is at 3.5"),
         (lambda: ranked.heavy(2.0), "heavy: share is 2.0, expected a number above 0, at most 1"),
         (
             lambda: fl.rank_modes(fe, modes, attachment=0, sensors=[1]),

@@ -104,6 +104,16 @@ def test_messages(arm, monkeypatch):
         ),
         (lambda: invert_motion(arm, ["tip.y"], t**2, y), al.ArgumentError, "equally spaced times"),
         (lambda: invert_motion(arm, ["tip.y"], t, 3 + y), al.NumericalError, "they may be out of reach"),
+        (
+            lambda: invert_motion(arm, ["tip.z"], t, y),
+            al.NumericalError,
+            "they may be out of reach",
+        ),  # across the plane
+        (
+            lambda: invert_motion(arm, ["tip.y"], t, np.nan * y),
+            al.ArgumentError,
+            "wanted has entries that are not finite",
+        ),
         (lambda: invert_motion(arm, ["tip.y"], t, y, before=0.0), al.NumericalError, "have not died out"),
         (
             lambda: invert_motion(arm, ["tip.y"], t, y, after=-1.0),

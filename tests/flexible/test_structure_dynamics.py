@@ -3,7 +3,8 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from structures import straight
+import scipy.linalg
+from structures import TUBE, straight
 
 import alembert as al
 
@@ -109,6 +110,27 @@ def test_modes_are_followed_through_a_crossing():
     assert sorted_.resemblance.min() < 1e-9
 
 
+def test_a_whirl_is_followed_where_the_rate_overtakes_it():
+    """A thin shaft: w0 + W and w0 - W as seen from it, the latter on the other side of zero from W = w0 on."""
+    builder = al.ModelBuilder("rotor", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(1.0, (1, 1, 1)), joint=al.Revolute((1, 0, 0)), joint_name="spin")
+    rod = fl.beam(1.0, 1.0, EI_y=100.0, EI_z=100.0, bending_y=2, bending_z=2)
+    builder.body("rod", rod, joint=al.Fixed(), parent="hub")
+    model = builder.build()
+    w0 = 10 * 1.8751040687119612**2
+    for rates in (np.linspace(0, 60, 7), np.linspace(0, 2 * w0, 5), np.linspace(0, 120, 41)):
+        found = fl.campbell(model, "spin", rates, modes=2)
+        signed = np.sort(found.poles.imag, axis=1)
+        np.testing.assert_allclose(signed, np.column_stack([w0 - rates, w0 + rates]), atol=1e-5)
+        back = found.poles.imag[:, int(found.poles.imag[-1, 1] < found.poles.imag[-1, 0])]
+        np.testing.assert_allclose(back, w0 - rates, atol=1e-5)  # one column all the way
+        assert found.resemblance[2:].min() > 0.99  # at rest the plane of a mode is any
+        assert found.critical_rates(0.0) == pytest.approx([w0])  # unbalance
+        assert found.critical_rates(1.0) == pytest.approx([w0 / 2])  # a load that stands still
+    with pytest.raises(al.ArgumentError, match=r"rates have shape \(0,\)"):
+        fl.campbell(model, "spin", [])
+
+
 def shaft(held, EI_z=1.0):
     """A beam of length 1 that turns about its axis, with rotary inertia, in a bearing at its root; `held` adds the other."""
     builder = al.ModelBuilder("shaft", gravity=(0, 0, 0))
@@ -210,6 +232,37 @@ def test_stability_is_lost_by_divergence_or_flutter():
     ):
         with pytest.raises(al.ArgumentError, match=message):
             call()
+
+
+def test_rigid_motions_are_no_instability():
+    """A free chain of masses whose dampers turn negative at p = 5: poles at zero, to rounding, do not grow."""
+    n = 12
+    L = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    L[0, 0] = L[-1, -1] = 1.0
+    M, K = np.diag(np.linspace(1.0, 2.0, n)), 1e4 * L
+    found = fl.stability_boundary(
+        lambda p: al.control.SecondOrder(M, (5 - p) * L, K, np.eye(n), np.eye(n)), 0.0, 8.0
+    )
+    assert found.kind == "flutter"
+    assert found.value == pytest.approx(5.0, abs=0.02)  # growth of 1e-5 of a frequency of 200 counts
+
+
+def test_free_structures_respond():
+    """Against all modes: rigid acceleration, ten modes and inertia relief of the others."""
+    fe = straight(8, TUBE)
+    tip, root = fe.unknowns(8, "y")[0], fe.unknowns(0, "y")[0]
+    w = np.array([5.0, 97.0, 300.0, 700.0])
+    found = fl.structure_response(fe, {"f": (8, "y")}, {"a": (8, "y"), "b": (0, "y")}, w, held=None, modes=10)
+    squares, V = scipy.linalg.eigh(fe.K.toarray(), fe.M.toarray())
+    squares[:6] = 0.0
+    poles = squares - w[:, None] ** 2 + 0.01j * np.sqrt(squares) * w[:, None]
+    for k, at in enumerate((tip, root)):
+        np.testing.assert_allclose(found.response[:, k, 0], (V[at] * V[tip] / poles).sum(axis=1), rtol=1e-4)
+    for frequency in ([0.0, 1.0], [np.nan], [-1.0]):
+        with pytest.raises(al.ArgumentError, match=r"frequency is .* above zero for a structure that floats"):
+            fl.structure_response(fe, {"f": (8, "y")}, {"a": (8, "y")}, frequency, held=None)
+    with pytest.raises(al.ArgumentError, match=r"frequency is .* none below zero"):
+        fl.structure_response(fe, {"f": (8, "y")}, {"a": (8, "y")}, [-1.0], held=0)
 
 
 def test_a_proof_mass_is_a_body_on_a_spring():

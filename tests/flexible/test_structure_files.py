@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from structures import straight
+from structures import component, straight
 
 import alembert as al
 
@@ -146,6 +146,31 @@ def matrix_lines(A, fe, form):
         (a, d), (b, e) = fe.dofs[r], fe.dofs[c]
         lines.append(form(int(a) + 1, int(d) + 1, int(b) + 1, int(e) + 1, float(v)))
     return "\n".join(lines) + "\n"
+
+
+def test_component_modes_of_a_punch_file(tmp_path):
+    """A component by Craig and Bampton: two grid points and twelve scalar points, in millimetres and tonnes."""
+    fe, reduced = component()
+    deck = write(tmp_path / "a.bdf", "GRID,1,,0.,0.,0.\nGRID,9,,1000.,0.,0.\nSPOINT,101,THRU,112\n")
+    keys = [(9 if node else 1, d + 1) for node, d in reduced.dofs[:12]] + [(101 + k, 0) for k in range(12)]
+    scale = np.array([1.0 if d < 3 else 1000.0 for _, d in reduced.dofs])  # of rotations; modes have any unit
+    lines = []
+    for name, A in (("MAAX", reduced.M / 1000), ("KAAX", reduced.K / 1000)):
+        A = A.toarray() * scale * scale[:, None]
+        lines.append(f"DMIG,{name},0,6,2")
+        for k in range(24):
+            for j in range(k + 1):
+                (a, d), (b, e) = keys[k], keys[j]
+                lines.append(f"DMIG*,{name},{b},{e or ''},\n*,{a},{d or ''},{A[k, j]:.16e},")
+    punch = write(tmp_path / "a.pch", "\n".join(lines) + "\n")
+    found = fl.read_nastran(deck, matrices=punch, mass="MAAX", stiffness="KAAX", units="mm-t-s")
+    assert (found.size, len(found.nodal), found.names) == (24, 12, ("1", "9"))
+    np.testing.assert_allclose(found.rigid_mass, fe.rigid_mass, atol=1e-9 * fe.rigid_mass.max())
+    exact = fl.frequencies(fe, fl.normal_modes(fe, 4, held=0))
+    modes = fl.normal_modes(found, 4, held=1)
+    np.testing.assert_allclose(
+        fl.frequencies(found, modes), exact, rtol=2e-4
+    )  # twelve modes between the ends
 
 
 def test_matrices_of_other_programs_are_read_back(tmp_path):
@@ -319,8 +344,34 @@ def test_other_bad_files_are_refused(tmp_path):
         (lambda: fl.read_nastran(write(tmp_path / "e.bdf", "PARAM,X,1\n")), al.FileError, "no GRID entries"),
         (lambda: fl.read_nastran(deck), al.FileError, "no elements"),
         (punch("DMIG,M,1,1,,1,1,1.0\n"), al.FileError, "no DMIG 'K'; there is M"),
-        (punch(pair.format(7, 1)), al.UnsupportedError, "an entry of 7, which is no grid point"),
+        (punch(pair.format(7, 1)), al.FileError, "an entry of 7, which is no grid point"),
+        (punch(pair.format(1, 0)), al.FileError, "component 0 of grid point 1"),
+        (
+            punch("DMIG,M,0,6,4\n" + pair.format(1, 1)),
+            al.FileError,
+            "a.pch:1: DMIG: complex matrices are not read",
+        ),
+        (
+            punch(pair.format(1, 1) + "DMIG,K,1,2,,1,1,1.0\nDMIG,K,1,1,,1,2,2.0\n"),
+            al.FileError,
+            r"DMIG 'K' has 1 and 2 between \(1, 2\) and \(1, 1\); symmetric",
+        ),
         (punch(pair.format(1, 9)), al.FileError, "component 9 of grid point 1"),
+        (
+            abaqus(write(tmp_path / "h.inp", "*NODE\n1, 0.\n1, 2.\n")),
+            al.FileError,
+            "h.inp:3: node 1 is there twice",
+        ),
+        (
+            lambda: fl.read_nastran(write(tmp_path / "p.bdf", "GRID,1,,0.,0.,0.\nCELAS1,1,9,1,1\n")),
+            al.FileError,
+            "p.bdf:2: CELAS1: there is no PELAS 9",
+        ),
+        (
+            lambda: fl.read_nastran(write(tmp_path / "q.bdf", "CORD2R,1,,0.,0.,0.,0.,0.,1.\n,0.,0.,2.\n")),
+            al.FileError,
+            "q.bdf:1: CORD2R: its three points are on one line",
+        ),
         (abaqus(write(tmp_path / "g.inp", "*HEADING\n")), al.FileError, r"no \*NODE"),
         (abaqus(write(tmp_path / "b.inp", "*NODE\n1, x\n")), al.FileError, "b.inp:2: '1, x' is no line"),
         (abaqus(write(tmp_path / "c.inp", "*TRANSFORM\n")), al.UnsupportedError, "TRANSFORM is not read"),

@@ -12,6 +12,7 @@ import scipy
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem
+from alembert.flexible.output4 import lines_of
 
 Array = np.ndarray
 
@@ -50,17 +51,10 @@ def read_abaqus(
     )
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
-
-
 def _nodes(path: Path) -> dict[int, Array]:
     found: dict[int, Array] = {}
     reads = False
-    for k, line in enumerate(_lines(path), start=1):
+    for k, line in enumerate(lines_of(path), start=1):
         text = line.strip()
         if not text or text.startswith("**"):
             continue
@@ -75,9 +69,12 @@ def _nodes(path: Path) -> dict[int, Array]:
         if reads:
             parts = [p.strip() for p in text.split(",")]
             try:
-                found[int(parts[0])] = np.array([float(p or 0) for p in [*parts[1:4], "0", "0", "0"][:3]])
+                node, x = int(parts[0]), [float(p or 0) for p in [*parts[1:4], "0", "0", "0"][:3]]
             except ValueError:
                 raise FileError(f"{path}:{k}: {text!r} is no line of *NODE: number, x, y, z") from None
+            if node in found:
+                raise FileError(f"{path}:{k}: node {node} is there twice")
+            found[node] = np.array(x)
     if not found:
         raise FileError(f"{path}: no *NODE")
     return found
@@ -85,7 +82,7 @@ def _nodes(path: Path) -> dict[int, Array]:
 
 def _matrix(path: Path) -> Array:
     rows = []
-    for k, line in enumerate(_lines(path), start=1):
+    for k, line in enumerate(lines_of(path), start=1):
         text = line.strip()
         if not text or text.startswith("*"):
             continue

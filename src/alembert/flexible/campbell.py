@@ -11,7 +11,8 @@ one whose shape it resembles most, by the assignment with the largest sum of
 
     MAC(a, b) = |a* M b|^2 / (a* M a  b* M b)                                                                  (2)
 
-so that lines cross where modes do.
+so that lines cross where modes do; of shapes that resemble alike, the one with the nearer pole. A whirl that the rate
+overtakes goes on below the real axis: seen from the structure it turns back.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _STEPS = 30
+_NEARER = 0.01
+"""what the distance of poles weighs against the resemblance of shapes"""
 _ALIKE = 1e-9
 """of directions that constraints leave, against rounding"""
 _GROWS = 1e-6
@@ -45,6 +48,7 @@ class Campbell:
     """`poles` (rates x modes): of each pair the one above the real axis; real pairs by their growth.
 
     Columns are modes, followed through crossings, by frequency at the first rate (by frequency at each, if not tracked).
+    Followed through zero, as a backward whirl that the rate overtakes, a pole is the one below the real axis from there on.
     """
 
     rates: Array
@@ -57,7 +61,7 @@ class Campbell:
     @property
     def frequencies(self) -> Array:
         """|Im| of the poles, rad/s, rates x modes."""
-        return self.poles.imag
+        return np.abs(self.poles.imag)
 
     @property
     def unstable_from(self) -> float | None:
@@ -66,14 +70,19 @@ class Campbell:
         return float(self.rates[np.flatnonzero(grows)[0]]) if grows.any() else None
 
     def critical_rates(self, order: float = 1.0) -> list[float]:
-        """Rates at which a frequency is `order` times the rate, by straight lines between the rates computed."""
-        gap = self.frequencies - order * self.rates[:, None]
+        """Rates at which a frequency is `order` times the rate, by straight lines between the rates computed.
+
+        Loads that stand still in space have order 1 as seen from the structure; those that turn with it, as unbalance
+        does, have order 0.
+        """
         found = []
-        for column in gap.T:
-            for k in np.flatnonzero(column[:-1] * column[1:] < 0):
-                part = column[k] / (column[k] - column[k + 1])
-                found.append(float(self.rates[k] + part * (self.rates[k + 1] - self.rates[k])))
-        return sorted(found)
+        for side in (1.0, -1.0) if order else (1.0,):
+            gap = side * self.poles.imag - order * self.rates[:, None]
+            for column in gap.T:
+                for k in np.flatnonzero((column[:-1] < 0) != (column[1:] < 0)):
+                    part = column[k] / (column[k] - column[k + 1])
+                    found.append(float(self.rates[k] + part * (self.rates[k + 1] - self.rates[k])))
+        return sorted(rate for rate in found if rate)
 
     def plot(
         self, *, orders: tuple[float, ...] = (1.0, 2.0), path: str | PathLike[str] | None = None
@@ -107,7 +116,7 @@ def campbell(
     if modes is not None and (isinstance(modes, bool) or not isinstance(modes, int) or modes < 1):
         raise ArgumentError(f"campbell: modes is {modes!r}, expected a number of modes")
     speeds = np.atleast_1d(arguments.numbers("campbell", "rates", rates))
-    if speeds.ndim != 1 or not np.isfinite(speeds).all():
+    if speeds.ndim != 1 or not speeds.size or not np.isfinite(speeds).all():
         raise ArgumentError(f"campbell: rates have shape {speeds.shape}, expected finite numbers (many,)")
     free = np.ones(model.nv, dtype=bool)
     free[at] = False
@@ -119,7 +128,7 @@ def campbell(
         _check_symmetry(model, joint, q, free)
     _check_gravity(model, at, free, q)
     found = []
-    last: Array | None = None
+    last: tuple[Array, Array] | None = None
     for rate in speeds:
         v = np.zeros(model.nv)
         v[at] = rate
@@ -130,14 +139,16 @@ def campbell(
         shapes = shapes / shapes[np.argmax(np.abs(shapes), axis=0), np.arange(len(poles))]
         mac = np.ones(len(poles))
         if last is not None:
-            alike = _resemblance(last, shapes, M)
-            order = (
-                scipy.optimize.linear_sum_assignment(alike, maximize=True)[1]
-                if tracked
-                else np.arange(len(poles))
-            )
-            poles, shapes, mac = poles[order], shapes[:, order], alike[np.arange(len(poles)), order]
-        last = shapes
+            # of each pair both: a pole may go on through zero
+            poles, shapes = np.concatenate([poles, poles.conj()]), np.hstack([shapes, shapes.conj()])
+            alike = _resemblance(last[1], shapes, M)
+            order = np.arange(len(last[0]))
+            if tracked:
+                far = np.abs(last[0][:, None] - poles) / max(np.abs(poles).max(), 1e-300)
+                order = _assigned(alike - _NEARER * far)
+            mac = alike[np.arange(len(order)), order]
+            poles, shapes = poles[order], shapes[:, order]
+        last = poles, shapes
         whole = np.zeros((len(poles), model.nv), dtype=complex)
         whole[:, free] = shapes.T
         found.append((poles, whole, mac))
@@ -199,6 +210,14 @@ def _resemblance(before: Array, now: Array, M: Array) -> Array:
     products = np.abs(before.conj().T @ M @ now) ** 2
     sizes = [np.einsum("ik,ij,jk->k", x.conj(), M, x).real for x in (before, now)]
     return products / np.outer(*sizes)
+
+
+def _assigned(score: Array) -> Array:
+    """To each mode (rows) one column of another pair, for the largest sum; columns are poles and their conjugates."""
+    n = len(score)
+    both = np.stack([score[:, :n], score[:, n:]])
+    order = scipy.optimize.linear_sum_assignment(both.max(axis=0), maximize=True)[1]
+    return order + n * both.argmax(axis=0)[np.arange(n), order]
 
 
 def pairs(M: Array, C: Array, K: Array) -> tuple[Array, Array]:

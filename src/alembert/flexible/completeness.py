@@ -91,8 +91,10 @@ def completeness(
         raise ArgumentError(
             f"completeness: keep is {keep!r}, expected bodies with how many modes, or which, as {{'boom': 2}}"
         )
-    if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
-        raise ArgumentError(f"completeness: configurations have shape {q.shape}, expected (many, {model.nq})")
+    if q.ndim != 2 or q.shape[1] != model.nq or not len(q) or not np.isfinite(q).all():
+        raise ArgumentError(
+            f"completeness: configurations have shape {q.shape}, expected finite numbers (many, {model.nq})"
+        )
     kept = np.ones(model.nv, dtype=bool)
     names: dict[int, str] = {}
     for name, owner in owners.items():

@@ -71,12 +71,14 @@ def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
     def geometric(u: Array) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array(T.T @ (whole(T @ u) @ T))  # type: ignore[misc]
 
+    node, d = fe.dofs[kept].T
+    nodes = np.unique(node[node >= 0])  # others are no nodes any more
     return FiniteElements(
         scipy.sparse.csr_array(T.T @ (fe.M @ T)),
         scipy.sparse.csr_array(T.T @ (fe.K @ T)),
-        fe.positions,
-        fe.dofs[kept],
-        fe.names,
+        fe.positions[nodes],
+        np.column_stack([np.where(node < 0, -1, np.searchsorted(nodes, node)), d]),
+        tuple(fe.names[k] for k in nodes),
         points if fe.own_points else None,  # type: ignore[arg-type]
         None if whole is None else geometric,
     )

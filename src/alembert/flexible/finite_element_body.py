@@ -109,10 +109,10 @@ def _check_flies(fe: FiniteElements) -> None:
 
 
 def _scaled(fe: FiniteElements, V: Array) -> tuple[Array, tuple[str, ...]]:
-    """Each shape one where it is largest."""
-    moves = fe.dofs[:, 1] < 3
-    far = np.abs(V[moves]).max(axis=0, initial=0.0)
-    turn = np.abs(V[~moves]).max(axis=0, initial=0.0)
+    """Each shape, of unit modal mass, one where it is largest: at a node, or in the mean where unknowns are modes."""
+    far, turn = (np.abs(V[fe.dofs[:, 1] // 3 == k]).max(axis=0, initial=0.0) for k in (0, 1))
+    if len(fe.nodal) < fe.size:
+        far = np.maximum(far, 1 / np.sqrt(fe.mass))
     size = np.ptp(fe.positions, axis=0).max() or 1.0
     displaced = far > 1e-6 * size * turn
     return V / np.where(displaced, far, np.maximum(turn, 1e-300)), tuple(
@@ -124,9 +124,7 @@ def _as_the_matrix(
     fe: FiniteElements, V: Array, origin: Array, S: Array, E: Array, Ek: Array, D: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Sums over lumped masses, corrected where M knows better: int phi, int x x', int x x phi, int phi . phi."""
-    R = fe.rigid.copy()
-    for axis in range(3):
-        R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], origin)
+    R = fe.rigid_about(origin)
     C = V.T @ (fe.M @ R)
     J = (R.T @ (fe.M @ R))[3:, 3:]
     E = np.trace(J) / 2 * np.eye(3) - J

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.arguments import Numbers, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
     from alembert.flexible.structure_report import StructureReport
@@ -35,6 +36,8 @@ DENSE = 400
 """unknowns up to which eigenvalue problems are solved with dense matrices"""
 SYMMETRIC = 1e-8
 """how far M and K may be from symmetric, relative to their largest entries: printed digits"""
+COARSE = 1e-3
+"""how far an entry may be above what its diagonal allows: tables are printed with four digits"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,10 @@ class MassPoints:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FiniteElements:
-    """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5."""
+    """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5.
+
+    (-1, -1) is a coordinate without a node, as a component mode of a superelement: rigid motions leave it at rest.
+    """
 
     M: scipy.sparse.csr_array
     K: scipy.sparse.csr_array
@@ -120,14 +126,15 @@ class FiniteElements:
                 "finite elements: dofs are expected as whole numbers, (unknowns, 2): node and direction"
             )
         n = len(dofs)
-        outside = (dofs < 0).any(axis=1) | (dofs[:, 0] >= len(x)) | (dofs[:, 1] > 5)
+        nodal = (dofs != -1).any(axis=1)
+        outside = nodal & (dofs < 0).any(axis=1) | (dofs[:, 0] >= len(x)) | (dofs[:, 1] > 5)
         if outside.any():
             k = int(np.flatnonzero(outside)[0])
             raise ModelError(
                 f"finite elements: unknown {k} is direction {dofs[k, 1]} of node {dofs[k, 0]}; there are {len(x)} nodes "
                 "and the directions 0 to 5"
             )
-        if len(np.unique(dofs[:, 0] * 6 + dofs[:, 1])) < n:
+        if len(np.unique(dofs[nodal] @ (6, 1))) < nodal.sum():
             raise ModelError("finite elements: two unknowns are the same direction of the same node")
         matrices = {}
         for name in "MK":
@@ -214,23 +221,39 @@ class FiniteElements:
         where = self._places[np.ix_([self.node(x) for x in several], [DIRECTIONS.index(d) for d in wanted])]
         return where[where >= 0]
 
+    def unknowns_of(self, nodes: Any) -> Array:
+        """All unknowns of one or several nodes, of which each has some."""
+        found = self.unknowns(nodes)
+        bare = [name for name in node_names(nodes) if (self._places[self.node(name)] < 0).all()]
+        if bare:
+            raise ArgumentError(
+                f"finite elements: node {bare[0]!r} has no unknowns, and cannot be held, loaded or seen"
+            )
+        return found
+
     @cached_property
     def _places(self) -> Array:
         """nodes x 6: the number of the unknown, or -1"""
         found = np.full((len(self.positions), 6), -1)
-        found[self.dofs[:, 0], self.dofs[:, 1]] = np.arange(self.size)
+        at = self.nodal
+        found[self.dofs[at, 0], self.dofs[at, 1]] = at
         return found
+
+    @cached_property
+    def nodal(self) -> Array:
+        """The numbers of the unknowns that belong to nodes."""
+        return np.flatnonzero(self.dofs[:, 0] >= 0)
 
     @cached_property
     def rigid(self) -> Array:
         """R of (2): unknowns x (translations, rotations about the origin)."""
         R = np.zeros((self.size, 6))
         node, d = self.dofs[:, 0], self.dofs[:, 1]
-        R[np.arange(self.size), d] = 1.0
+        R[self.nodal, d[self.nodal]] = 1.0
         x = self.positions[node]
+        move = d // 3 == 0
         for axis in range(3):
             turn = np.cross(np.eye(3)[axis], x)
-            move = d < 3
             R[move, 3 + axis] = turn[move, d[move]]
         return R
 
@@ -240,11 +263,11 @@ class FiniteElements:
         force, terms = self.K @ self.rigid, abs(self.K) @ np.abs(self.rigid)
         return np.linalg.norm(force, axis=0) / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
 
-    def rigid_about(self, node: Any) -> Array:
-        """R with turns about a node."""
+    def rigid_about(self, place: Any) -> Array:
+        """R with turns about a node, by name, or about a place."""
+        x = place if isinstance(place, np.ndarray) else self.positions[self.node(place)]
         R = self.rigid.copy()
-        for axis in range(3):
-            R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], self.positions[self.node(node)])
+        R[:, 3:] += R[:, :3] @ skew(x)  # r x (position - x)
         return R
 
     @cached_property
@@ -259,6 +282,8 @@ class FiniteElements:
     @property
     def center(self) -> Array:
         """The centre of mass."""
+        if not self.mass > 0:
+            raise ModelError(f"finite elements: the mass is {self.mass:g} kg; there is no centre of mass")
         s = self.rigid_mass[:3, 3:]  # r x s
         return np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]]) / (2 * self.mass)
 
@@ -352,18 +377,30 @@ def solver(K: Any, what: str) -> Callable[[Array], Array]:
 
 
 def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array]:
-    """K v = w^2 M v for the lowest w^2, v' M v = 1; M may be singular. `floats`: K may be so too, for rigid bodies.
+    """K v = w^2 M v for the lowest w^2, v' M v = 1; M may be singular. `floats`: K may be so too, for rigid bodies."""
+    squares, V = modes_up_to(K, M, count, floats)
+    if len(squares) < count:
+        raise ArgumentError(
+            f"finite elements: {count} modes; the free unknowns with mass have {len(squares)}"
+        )
+    return squares, V
+
+
+def modes_up_to(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array]:
+    """As many of the lowest modes as there are with mass.
 
     By the inverse of K + s M: dense up to DENSE unknowns, else by Lanczos' method.
     """
     n = K.shape[0]
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 < count <= n:
-        raise ArgumentError(f"finite elements: {count!r} modes of {n} free unknowns")
     m = M.diagonal()
     massive = m > 0
     if not massive.any():
         raise ModelError("finite elements: no free unknown has mass")
-    shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) if floats else 0.0
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 < count <= n:
+        raise ArgumentError(f"finite elements: {count!r} modes of {n} free unknowns")
+    shift = 0.0
+    if floats:
+        shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) or 1.0  # any, where nothing is stiff
     A = K + shift * M
     if floats:  # unknowns without mass may turn without strain too, as a rod without moments of inertia about its axis
         A = A + scipy.sparse.diags_array(np.where(massive, 0.0, 1e-10 * K.diagonal()))
@@ -373,8 +410,12 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
             values, V = scipy.linalg.eigh(M.toarray(), (A + A.T) / 2, subset_by_index=(n - count, n - 1))
         except scipy.linalg.LinAlgError:
             raise NumericalError(
-                "finite elements: modes: the stiffness is not positive; something moves without strain, or an element is "
-                "negative. Hold more unknowns, or look at the report() of the structure"
+                "finite elements: modes: the stiffness is not positive; an element is negative, or entries are wrong"
+                + (
+                    ""
+                    if floats
+                    else ", or something moves without strain: hold more unknowns, or look at the report()"
+                )
             ) from None
         values, V = values[::-1], V[:, ::-1]
     else:
@@ -391,12 +432,10 @@ def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array
         )
         order = np.argsort(w)
         values, V = 1 / (w[order] + shift), V[:, order]
-    if values[-1] <= 1e-14 * values[0] and not floats:
-        finite = int((values > 1e-14 * values[0]).sum())
-        raise ArgumentError(f"finite elements: {count} modes; the free unknowns with mass have {finite}")
+    V = V[:, values > 1e-14 * values[0]]
     V = V / np.sqrt(np.einsum("ij,ij->j", V, M @ V))
     at = np.abs(V).argmax(axis=0)
-    V = V * np.where(V[at, np.arange(count)] < 0, -1.0, 1.0)
+    V = V * np.where(V[at, np.arange(V.shape[1])] < 0, -1.0, 1.0)
     squares = np.einsum("ij,ij->j", V, K @ V)
     return squares, V
 
@@ -421,10 +460,20 @@ def _matrix(name: str, given: Any, n: int) -> scipy.sparse.csr_array:
             f"finite elements: {name} is not symmetric; the entries ({i}, {j}) and ({j}, {i}) "
             f"differ by {gap.data.max():.3g}. Where a file has one triangle only, add the other"
         )
-    low = A.diagonal().min(initial=0.0)
+    d = A.diagonal()
+    low = d.min(initial=0.0)
     if low < -SYMMETRIC * size:
         raise ModelError(
             f"finite elements: {name} has {low:.6g} on its diagonal, expected no negative entries there"
+        )
+    entry = scipy.sparse.coo_array(A)
+    i, j = entry.coords
+    wrong = np.flatnonzero(entry.data**2 > (1 + COARSE) * np.abs(d[i] * d[j]) + (SYMMETRIC * size) ** 2)
+    if name == "M" and len(wrong):
+        k = wrong[0]
+        raise ModelError(
+            f"finite elements: {name} has {entry.data[k]:.6g} at ({i[k]}, {j[k]}), more than the {d[i[k]]:.6g} and "
+            f"{d[j[k]]:.6g} on the diagonal allow: a motion would have negative energy"
         )
     return ((A + A.T) / 2).tocsr()
 
@@ -450,7 +499,7 @@ def _lumped(fe: FiniteElements) -> MassPoints:
         mine = fe.dofs[:, 1] == axis
         np.add.at(found[:, axis], fe.dofs[mine, 0], row[mine])
     directions = np.zeros((count, 3), dtype=bool)
-    moves = fe.dofs[:, 1] < 3
+    moves = fe.dofs[:, 1] // 3 == 0
     directions[fe.dofs[moves, 0], fe.dofs[moves, 1]] = True
     mass = found.sum(axis=1) / np.maximum(directions.sum(axis=1), 1)
     some = np.flatnonzero(mass != 0)

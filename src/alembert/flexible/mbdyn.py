@@ -12,6 +12,7 @@ import numpy as np
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError
 from alembert.flexible.finite_elements import UnitSystem, unit_system
+from alembert.flexible.output4 import lines_of
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray
@@ -105,13 +106,9 @@ def _points(m: Array, J: Array, x: Array, phi: Array, psi: Array) -> tuple[Array
 
 
 def _groups(path: Path) -> dict[int, list[str]]:
-    try:
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
     found: dict[int, list[str]] = {}
     current: list[str] | None = None
-    for line in lines:
+    for line in lines_of(path):
         start = _GROUP.match(line.strip())
         if start:
             current = found.setdefault(int(start[1]), [])

@@ -29,6 +29,7 @@ from alembert.flexible.component_modes import (
 )
 from alembert.flexible.finite_elements import FiniteElements
 from alembert.model.modal import ModalBody
+from alembert.spatial.arrays import skew
 
 Array = np.ndarray
 
@@ -54,7 +55,12 @@ class ModeRanking:
 
     def up_to(self, frequency: float) -> ComponentModes:
         """Those up to a frequency, rad/s."""
-        return self.modes.only(np.flatnonzero(self.frequencies <= frequency).tolist())
+        keep = np.flatnonzero(self.frequencies <= frequency)
+        if not len(keep):
+            raise ArgumentError(
+                f"up_to: no mode up to {frequency:g} rad/s; the first is at {self.frequencies[0]:.6g} rad/s"
+            )
+        return self.modes.only(keep.tolist())
 
     def heavy(self, share: float) -> ComponentModes:
         """As few as carry the given share of what all of these carry, of mass and inertia each."""
@@ -126,8 +132,7 @@ def carried_mass(body: ModalBody) -> Array:
     Cr = np.stack([Ek[:, 1, 2] - Ek[:, 2, 1], Ek[:, 2, 0] - Ek[:, 0, 2], Ek[:, 0, 1] - Ek[:, 1, 0]], axis=1)
     L = np.hstack([Cr, S])
     E, s, m = body.array("second_moment"), body.array("first_moment"), float(body.array("mass"))
-    skew = np.array([[0.0, -s[2], s[1]], [s[2], 0.0, -s[0]], [-s[1], s[0], 0.0]])
-    rigid = np.block([[np.trace(E) * np.eye(3) - E, skew], [skew.T, m * np.eye(3)]])
+    rigid = np.block([[np.trace(E) * np.eye(3) - E, skew(s)], [skew(s).T, m * np.eye(3)]])
     # directions without mass, such as turning a rod about itself, have no share
     values, V = np.linalg.eigh(rigid)
     keep = values > 1e-10 * values.max()

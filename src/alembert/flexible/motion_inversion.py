@@ -92,6 +92,8 @@ def invert_motion(
     h = float(times[1] - times[0])
     y = arguments.numbers(what, "wanted", wanted)
     y = y[:, None] if y.ndim == 1 else y
+    if not np.isfinite(y).all():
+        raise ArgumentError(f"{what}: wanted has entries that are not finite")
     if y.shape != (len(times), len(rows)) or driven.sum() != len(rows) or not h > 0:
         raise ArgumentError(
             f"{what}: wanted has shape {np.shape(wanted)}, with {len(rows)} outputs and {driven.sum()} driven "
@@ -180,7 +182,7 @@ class _Problem:
                 place, J = self.places(q)
                 step = np.linalg.lstsq(np.vstack([dq, J]), -np.concatenate([tau, place - y]), rcond=None)[0]
                 q = q + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300))
-                if np.abs(step).max() < 1e-11:
+                if np.abs(step).max() < 1e-11 and np.abs(place - y).max() < 1e-9 * max(1.0, np.abs(y).max()):
                     break
             else:
                 raise NumericalError(
@@ -267,9 +269,9 @@ def stable_inversion(
     m = G.B.shape[1]
     if G.C.shape[0] != m:
         raise ArgumentError(f"{what}: {G.C.shape[0]} outputs and {m} inputs, expected as many")
-    if a.shape != (len(times), m):
+    if a.shape != (len(times), m) or not np.isfinite(a).all():
         raise ArgumentError(
-            f"{what}: acceleration has shape {np.shape(acceleration)}, expected ({len(times)}, {m})"
+            f"{what}: acceleration has shape {np.shape(acceleration)}, expected finite numbers ({len(times)}, {m})"
         )
     h, span = float(steps[0]), float(times[-1] - times[0])
     lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))

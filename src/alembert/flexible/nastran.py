@@ -16,10 +16,10 @@ import numpy as np
 import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
-from alembert.flexible.finite_elements import FiniteElements, UnitSystem, unit_system
+from alembert.flexible.finite_elements import SYMMETRIC, FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
 from alembert.flexible.output2 import read_output2
-from alembert.flexible.output4 import read_output4
+from alembert.flexible.output4 import lines_of, read_output4
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray
@@ -114,12 +114,7 @@ def read_nastran(
 
 
 def _entries(path: Path) -> list[_Entry]:
-    try:
-        if path.stat().st_size > MOST:
-            raise FileError(f"{path}: more than {MOST} bytes")
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
+    lines = lines_of(path, MOST)
     first = next((k + 1 for k, line in enumerate(lines) if line.upper().split()[:2] == ["BEGIN", "BULK"]), 0)
     found: list[tuple[str, int, list[str]]] = []
     for k, raw in enumerate(lines[first:], start=first + 1):
@@ -170,10 +165,12 @@ def _grids(deck: Path, entries: list[_Entry]) -> dict[int, Array]:
             if e.whole(3, 0) not in (0,):
                 raise e.fail("a system within a system is not read; give it in basic coordinates")
             a, b, c = e.vector(4), e.vector(7), e.vector(10)
-            z = (b - a) / np.linalg.norm(b - a)
-            x = c - a - ((c - a) @ z) * z
-            x = x / np.linalg.norm(x)
-            systems[e.whole(2)] = (a, np.column_stack([x, np.cross(z, x), z]))
+            z = b - a
+            y = np.cross(z, c - a)
+            if not np.linalg.norm(y) > 1e-9 * np.linalg.norm(z) * np.linalg.norm(c - a):
+                raise e.fail("its three points are on one line")
+            z, y = z / np.linalg.norm(z), y / np.linalg.norm(y)
+            systems[e.whole(2)] = (a, np.column_stack([np.cross(y, z), y, z]))
         elif e.name.startswith("CORD") or e.name == "GRDSET":
             raise e.fail("is not read; coordinates are expected in basic or CORD2R systems")
     found: dict[int, Array] = {}
@@ -280,6 +277,8 @@ def _assembled(entries: list[_Entry], grids: Mapping[int, Array], scale: UnitSys
             inertia = Inertia(M, tuple(com), (I[0], -I[1], I[2], -I[3], -I[4], I[5]))
             masses.append(LumpedMass(e.whole(3), inertia))
         elif e.name in ("CELAS1", "CELAS2"):
+            if e.name == "CELAS1" and ("PELAS", e.whole(3)) not in properties:
+                raise e.fail(f"there is no PELAS {e.whole(3)}")
             k = e.number(3) if e.name == "CELAS2" else properties["PELAS", e.whole(3)].number(3)
             springs.append(_spring(e, k, force, L, where))
         elif e.name not in _PASSED:
@@ -342,12 +341,19 @@ def _shape(card: _Entry, E: float, G: float, rho: float, L: float) -> tuple[Cros
 def _direct(
     entries: list[_Entry], mass: str, stiffness: str, grids: Mapping[int, Array], path: str
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, list[int], Array]:
-    """DMIG matrices: entries by grid point and component, symmetric ones by one triangle."""
+    """DMIG matrices: entries by grid point and component, symmetric ones by one triangle.
+
+    Scalar points (component 0) are coordinates without a node: the modes of a reduced component.
+    """
     parts: dict[str, list[tuple[tuple[int, int], tuple[int, int], float]]] = {}
     for e in entries:
-        if e.name != "DMIG" or e.text(3) == "0":
+        if e.name != "DMIG":
             continue
-        column = (e.whole(3), e.whole(4))
+        if e.text(3) == "0":
+            if e.text(2) in (mass, stiffness) and e.whole(5, 2) > 2:
+                raise e.fail("complex matrices are not read; give damping to structure_body")
+            continue
+        column = (e.whole(3), e.whole(4, 0))
         rows = parts.setdefault(e.text(2), [])
         # behind the column come groups of four: grid point, component, value, imaginary part
         for k in range(6, len(e.fields) + 2, 4):
@@ -358,23 +364,26 @@ def _direct(
             raise FileError(f"{path}: no DMIG {name!r}; there is {', '.join(sorted(parts)) or 'none'}")
     keys = sorted({key for name in (mass, stiffness) for r, c, _ in parts[name] for key in (r, c)})
     for node, component in keys:
-        if node not in grids:
-            raise UnsupportedError(
-                f"{path}: DMIG has an entry of {node}, which is no grid point of the deck; modal (scalar) points are "
-                "not read: write the matrices before the reduction"
-            )
-        if not 1 <= component <= 6:
+        if component and node not in grids:
+            raise FileError(f"{path}: DMIG has an entry of {node}, which is no grid point of the deck")
+        if not (1 <= component <= 6 or (component == 0 and node not in grids)):
             raise FileError(f"{path}: DMIG has component {component} of grid point {node}, expected 1 to 6")
-    nodes = sorted({node for node, _ in keys})
+    nodes = sorted({node for node, _ in keys if node in grids})
     at, order = {key: k for k, key in enumerate(keys)}, {node: k for k, node in enumerate(nodes)}
     found = []
     for name in (mass, stiffness):
         n = len(keys)
         A = scipy.sparse.lil_array((n, n))
         for row, column, value in parts[name]:
-            A[at[row], at[column]] = A[at[column], at[row]] = value
+            i, j = at[row], at[column]
+            if A[i, j] and abs(A[i, j] - value) > SYMMETRIC * abs(value):
+                raise FileError(
+                    f"{path}: DMIG {name!r} has {A[i, j]:g} and {value:g} between {row} and {column}; "
+                    "symmetric matrices are expected, each entry once or in both triangles"
+                )
+            A[i, j] = A[j, i] = value
         found.append(A.tocsr())
-    return found[0], found[1], nodes, np.array([(order[node], c - 1) for node, c in keys])
+    return found[0], found[1], nodes, np.array([(order[node], c - 1) if c else (-1, -1) for node, c in keys])
 
 
 def _named(path: Path, names: tuple[str, str]) -> dict[str, scipy.sparse.csr_array]:

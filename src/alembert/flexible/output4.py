@@ -52,6 +52,11 @@ def content_of(path: Path, most: int = MOST) -> bytes:
         raise FileError(f"{path}: {error.strerror}") from None
 
 
+def lines_of(path: Path, most: int = MOST) -> list[str]:
+    """The lines of a text file of at most so many bytes."""
+    return content_of(path, most).decode("latin-1").splitlines()
+
+
 def read_output4(path: Path) -> dict[str, scipy.sparse.csr_array]:
     """All real matrices of a file, by their names in upper case."""
     content = content_of(path)

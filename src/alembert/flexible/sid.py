@@ -33,6 +33,7 @@ from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.finite_elements import UnitSystem, unit_system
+from alembert.flexible.output4 import lines_of
 from alembert.model.modal import ModalBody, ModalNode, Stiffening, relative_nodes
 
 Array = np.ndarray
@@ -164,12 +165,7 @@ def read_sid(
 
 def _parsed(path: Path) -> tuple[dict[str, _Series], dict[str, dict[str, _Series]], tuple[str, ...], float]:
     """Matrices of the body, those of its nodes, names of the modes, and the mass."""
-    try:
-        if path.stat().st_size > MOST:
-            raise FileError(f"{path}: more than {MOST} bytes")
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from None
+    lines = lines_of(path, MOST)
     blocks: dict[str, _Series] = {}
     places: dict[str, dict[str, _Series]] = {}
     modes: dict[int, str] = {}

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 _GROWTH = 1e-5
 """growth over frequency that counts: poles that meet on the axis are known to the square root of rounding"""
+_STILL = 1e-7
+"""of the largest pole: the double poles at zero of rigid motions are known to the square root of rounding"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +57,19 @@ def stability_boundary(
 ) -> StabilityBoundary | None:
     """The first loss of stability of `system(p)` between `low` and `high`, None if there is none at the samples.
 
-    The range is sampled, then halved. Poles that grow by less than 1e-5 of the largest frequency seen so far do not count.
+    The range is sampled, then halved. Poles that grow by less than 1e-5 of the largest frequency seen so far do not count,
+    nor do those of rigid motions, within rounding of zero, where there are some at `low`.
     """
     if not (np.isfinite([low, high]).all() and low < high) or samples < 2:
         raise ArgumentError(f"stability_boundary: from {low!r} to {high!r} with {samples!r} samples")
-    reference = np.abs(_poles(system, low)).max()
+    first = np.abs(_poles(system, low))
+    reference = first.max()
+    still = _STILL * reference if (first <= _STILL * reference).any() else 0.0
 
     def worst(p: float) -> complex | None:
         poles = _poles(system, p)
         scale = np.minimum(np.maximum(np.abs(poles), 1e-3 * np.abs(poles).min()), reference)
-        grows = poles.real > _GROWTH * scale
+        grows = (poles.real > _GROWTH * scale) & (np.abs(poles) > still)
         return complex(poles[grows][np.argmax(poles[grows].real)]) if grows.any() else None
 
     if worst(low) is not None:

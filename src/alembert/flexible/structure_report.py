@@ -102,8 +102,7 @@ def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> Structu
     m = np.diag(fe.rigid_mass)[:3]
     c = fe.center
     about = fe.rigid_mass[3:, 3:] - fe.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    count = min(6 + modes, int((fe.M.diagonal() > 0).sum()))
-    w, shapes = fe.natural(count)
+    w, shapes = _modes(fe, 6 + modes, np.arange(fe.size))
     free_energy = np.einsum("ij,ij->j", shapes, fe.K @ shapes)
     size_energy = np.einsum("ij,ij->j", np.abs(shapes), abs(fe.K) @ np.abs(shapes))
     loose = free_energy < 1e-13 * size_energy
@@ -119,9 +118,10 @@ def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> Structu
     free = int(loose.sum())
     held, shares = np.zeros(0), np.zeros((0, 6))
     if attachment is not None:
-        at = fe.unknowns(attachment)
-        held, kept = fe.natural(min(modes, fe.size - len(at)), at)
-        shares = effective_masses(fe, kept, attachment)
+        others, _ = fe.held(fe.unknowns(attachment))
+        if (fe.M.diagonal()[others] > 0).any():
+            held, kept = _modes(fe, modes, others)
+            shares = effective_masses(fe, kept, attachment)
     rigid = (
         int(np.linalg.matrix_rank(rigid_part.T @ (fe.M @ rigid_part), hermitian=True))
         if rigid_part.size
@@ -131,3 +131,13 @@ def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> Structu
         fe.size, len(fe.positions), strain, m, float(fe.points.mass.sum()), c, about, np.where(loose, 0.0, w),
         free - rigid, held, shares,
     )  # fmt: skip
+
+
+def _modes(fe: FiniteElements, count: int, free: Array) -> tuple[Array, Array]:
+    """The lowest with the other unknowns held, as far as there are; what moves without strain has zero frequency."""
+    from alembert.flexible.finite_elements import modes_up_to
+
+    squares, V = modes_up_to(fe.K[free][:, free], fe.M[free][:, free], min(count, len(free)), True)
+    shapes = np.zeros((fe.size, len(squares)))
+    shapes[free] = V
+    return np.sqrt(np.maximum(squares, 0.0)), shapes

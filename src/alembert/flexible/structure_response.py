@@ -2,7 +2,9 @@
 
     G(jw) = C [ sum_k phi_k phi_k' / (w_k^2 - w^2 + 2 j zeta_k w_k w) + K^-1 - sum_k phi_k phi_k' / w_k^2 ] F        (1)
 
-The last two terms are the residual flexibility of the modes left out (quasi-static correction).
+The last two terms are the residual flexibility of the modes left out (quasi-static correction). Of a free structure K^-1 F
+is its deformation while the forces accelerate it as a whole (inertia relief), and C a / (j w)^2 of that acceleration a is
+added.
 
 Stiffness, damping and modes are found from measured responses, with standard errors. Parameters p are found by least
 squares of the residuals r(p) = predicted - measured (real and imaginary parts); with the Jacobian J there, N residuals and
@@ -28,10 +30,12 @@ import scipy
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
 from alembert.errors import ArgumentError, NumericalError
-from alembert.flexible.component_modes import directed, normal_modes
+from alembert.flexible.component_modes import directed, inertia_relief, normal_modes
 from alembert.flexible.finite_elements import FiniteElements
 
 Array = np.ndarray
+_FAR = 3.0
+"""times a guess, and critical damping, that a fit may come to"""
 
 
 def structure_response(
@@ -44,8 +48,16 @@ def structure_response(
     modes: int = 20,
     damping_ratio: Any = 0.005,
 ) -> FrequencyResponse:
-    """(1) for forces and displacements by name with a node (or nodes) and directions; the nodes `held` are at rest."""
+    """(1) for forces and displacements by name with a node (or nodes) and directions.
+
+    The nodes `held` are at rest; None lets the structure float.
+    """
     w = np.atleast_1d(arguments.numbers("structure_response", "frequency", frequency))
+    if w.ndim != 1 or not ((w >= 0) & np.isfinite(w)).all() or (held is None and (w == 0).any()):
+        raise ArgumentError(
+            f"structure_response: frequency is {frequency!r}, expected finite numbers, "
+            + ("above zero for a structure that floats" if held is None else "none below zero")
+        )
     F, inputs = _rows(fe, "forces", forces)
     C, outputs = _rows(fe, "sensors", sensors)
     found = normal_modes(fe, modes, held=held)
@@ -56,10 +68,14 @@ def structure_response(
         raise ArgumentError(
             f"structure_response: damping_ratio is {damping_ratio!r}, expected positive numbers"
         )
-    static = C @ fe.static(F.T, fe.unknowns(held))
     c, f = C @ Phi, F @ Phi
     weights = 1 / (own**2 - w[:, None] ** 2 + 2j * zeta * own * w[:, None]) - 1 / own**2
-    response = np.einsum("wk,ok,ik->woi", weights, c, f, optimize=True) + static
+    response = np.einsum("wk,ok,ik->woi", weights, c, f, optimize=True)
+    if held is None:
+        static, a = inertia_relief(fe, F.T)
+        response = response + C @ static - C @ a / w[:, None, None] ** 2
+    else:
+        response = response + C @ fe.static(F.T, fe.unknowns_of(held))
     return FrequencyResponse(w, response, outputs, inputs)
 
 
@@ -121,17 +137,20 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
     """
     w = np.atleast_1d(arguments.numbers("fit_modes", "frequency", frequency))
     given = np.asarray(response)
-    if given.dtype.kind not in "fiuc" or given.shape[:1] != w.shape or not np.isfinite(given).all():
+    if given.dtype.kind != "c" or given.shape[:1] != w.shape or not np.isfinite(given).all():
         raise ArgumentError(
-            f"fit_modes: response has shape {given.shape}, expected finite numbers ({len(w)}, ...), a row for each frequency"
+            f"fit_modes: response has shape {given.shape} and type {given.dtype}, expected finite complex numbers "
+            f"({len(w)}, ...), a row for each frequency; amplitudes alone do not do"
         )
     H = given.astype(complex).reshape(len(w), -1)
     near = np.sort(np.atleast_1d(arguments.numbers("fit_modes", "guesses", guesses)))
     n = len(near)
     if w.ndim != 1 or 2 * len(w) <= 4 * n + 2:
         raise ArgumentError(f"fit_modes: {len(w)} frequencies for {n} modes; there is too little")
-    if not (near > 0).all():
+    if not n or not (near > 0).all():
         raise ArgumentError(f"fit_modes: guesses are {near}, expected positive frequencies")
+
+    start = np.log(np.concatenate([near, np.full(n, arguments.positive("fit_modes", "damping", damping))]))
 
     def residual(x: Array) -> Array:
         own, zeta = np.exp(x[:n]), np.exp(x[n:])
@@ -143,9 +162,15 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
 
     names = [f"omega_{k + 1}" for k in range(n)] + [f"zeta_{k + 1}" for k in range(n)]
     inside = (n + 1) * H.shape[1]  # residues and remainders
-    return _solved(
-        "fit_modes", residual, np.log(np.concatenate([near, np.full(n, damping)])), names, np.exp, inside
-    )
+    low, high = np.full(2 * n, -np.inf), np.full(2 * n, np.log(_FAR))
+    low[:n], high[:n] = start[:n] - np.log(_FAR), start[:n] + np.log(_FAR)
+    found = _solved("fit_modes", residual, start, names, np.exp, inside, (low, high))
+    ends = np.log(list(found.values.values()))
+    for k in np.flatnonzero((ends < low + 1e-3) | (ends > high - 1e-3)) % n:
+        raise NumericalError(
+            f"fit_modes: no mode near {near[k]:.6g} rad/s is seen in this response; leave it out, or guess closer"
+        )
+    return found
 
 
 def _real(r: Array) -> Array:
@@ -160,6 +185,7 @@ def _solved(
     names: list[str],
     back: Callable[[Array], Array],
     inside: int = 0,
+    bounds: tuple[Any, Any] = (-np.inf, np.inf),
 ) -> ResponseFit:
     """`inside`: how many further parameters the residuals are least with."""
     first = residual(x0)
@@ -167,7 +193,7 @@ def _solved(
         raise NumericalError(f"{what}: the prediction at the start is not finite")
     scale = np.linalg.norm(first) or 1.0
     found = scipy.optimize.least_squares(
-        lambda x: residual(x) / scale, x0, x_scale="jac", xtol=1e-12, ftol=1e-14, gtol=1e-12
+        lambda x: residual(x) / scale, x0, bounds=bounds, x_scale="jac", xtol=1e-12, ftol=1e-14, gtol=1e-12
     )
     if not found.success:
         raise NumericalError(f"{what}: least squares did not converge: {found.message}")

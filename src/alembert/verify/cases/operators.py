@@ -24,6 +24,10 @@ from alembert.verify.random_models import (
 )
 
 
+def _small(what: str, error: float) -> Check:
+    return Check(what, error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+
+
 @case(
     source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992): M =
     H phi M phi* H*""",
@@ -37,13 +41,7 @@ def soa_newton_euler_factors() -> Items:
         o = c.ops
         X = o.H @ o.phi
         M = X @ o.M @ X.T + o.J_r + X @ o.R + o.R.T @ X.T
-        yield Check(
-            f"{name}: difference / norms",
-            apart(M, c.mass_matrix, X, o.M, X),
-            0.0,
-            OPERATOR_ROUNDING,
-            OPERATOR_REASON,
-        )
+        yield _small(f"{name}: difference / norms", apart(M, c.mass_matrix, X, o.M, X))
 
 
 @case(
@@ -57,13 +55,7 @@ def soa_riccati() -> Items:
     for name in OPERATOR_ALL:
         o = operator_case(name).ops
         left = o.P - o.E_phi @ o.P @ o.E_phi.T + o.K @ o.D @ o.K.T
-        yield Check(
-            f"{name}: difference / norms",
-            apart(left, o.M, o.E_phi, o.P, o.E_phi),
-            0.0,
-            OPERATOR_ROUNDING,
-            OPERATOR_REASON,
-        )
+        yield _small(f"{name}: difference / norms", apart(left, o.M, o.E_phi, o.P, o.E_phi))
 
 
 @case(
@@ -128,9 +120,7 @@ def twin_forward_dynamics() -> Items:
         a = c.model.forward_dynamics(c.q, c.v, c.tau)
         inputs = np.concatenate([np.ravel(u) for u in solution.inputs])
         error = apart(inputs, a, c.ops.mass_matrix.inverse, c.mass_matrix, a)
-        yield Check(
-            f"{name}: accelerations, difference / norms", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON
-        )
+        yield _small(f"{name}: accelerations, difference / norms", error)
         d = 0.1 * c.a
         rise = gibbs_function(c.model, c.q, c.v, a + d, c.tau) - gibbs_function(c.model, c.q, c.v, a, c.tau)
         expected = d @ c.mass_matrix @ d / 2
@@ -178,7 +168,7 @@ def soa_lemma_1_innovations() -> Items:
         c = operator_case(name)
         L = I + c.ops.H @ c.ops.phi @ c.ops.K
         error = apart(L @ c.ops.D @ L.T, c.mass_matrix, L, c.ops.D, L)
-        yield Check(f"{name}: difference / norms", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: difference / norms", error)
 
 
 @case(
@@ -192,13 +182,7 @@ def soa_lemma_2_inverse_factor() -> Items:
     for name in OPERATOR_ALL:
         o = operator_case(name).ops
         L, X = I + o.H @ o.phi @ o.K, I - o.H @ o.psi @ o.K
-        yield Check(
-            f"{name}: difference / norms",
-            apart(L @ X, np.eye(L.shape[0]), L, X),
-            0.0,
-            OPERATOR_ROUNDING,
-            OPERATOR_REASON,
-        )
+        yield _small(f"{name}: difference / norms", apart(L @ X, np.eye(L.shape[0]), L, X))
 
 
 @case(
@@ -214,7 +198,7 @@ def soa_lemma_3_inverse_mass_matrix() -> Items:
         X = I - c.ops.H @ c.ops.psi @ c.ops.K
         inverse = X.T @ c.ops.D.inverse @ X
         error = apart(inverse @ c.mass_matrix, np.eye(c.model.nv), X, c.ops.D.inverse, X, c.mass_matrix)
-        yield Check(f"{name}: difference / norms", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: difference / norms", error)
 
 
 @case(
@@ -228,7 +212,7 @@ def soa_lemma_4() -> Items:
     for name in OPERATOR_ALL:
         o = operator_case(name).ops
         error = apart((I - o.H @ o.psi @ o.K) @ o.H @ o.phi, o.H @ o.psi, o.H, o.psi, o.K, o.H, o.phi)
-        yield Check(f"{name}: difference / norms", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: difference / norms", error)
 
 
 @case(
@@ -245,13 +229,7 @@ def soa_lemma_5_admittance() -> Items:
     o = operator_case("chain").ops
     tilde = o.psi - I
     printed = o.Upsilon + tilde.T @ o.Upsilon + o.Upsilon @ tilde
-    yield Check(
-        "chain: Lemma 5",
-        apart(o.Omega, printed, o.psi, o.Upsilon, o.psi),
-        0.0,
-        OPERATOR_ROUNDING,
-        OPERATOR_REASON,
-    )
+    yield _small("chain: Lemma 5", apart(o.Omega, printed, o.psi, o.Upsilon, o.psi))
     for name in OPERATOR_ALL:
         c = operator_case(name)
         frames: list[str | tuple[str, Placement]] = [
@@ -279,7 +257,7 @@ def soa_lemma_6_joseph() -> Items:
         o = operator_case(name).ops
         left = o.M + o.K @ o.J_r @ o.K.T - o.K @ o.R.T - o.R @ o.K.T
         error = apart(o.P - o.E_psi @ o.P @ o.E_psi.T, left, o.E_phi, o.tau_bar, o.P, o.tau_bar, o.E_phi)
-        yield Check(f"{name}: difference / norms", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: difference / norms", error)
 
 
 @case(
@@ -293,11 +271,11 @@ def soa_lemma_7() -> Items:
     for name in OPERATOR_ALL:
         o = operator_case(name).ops
         error = apart(o.psi.inverse, o.phi.inverse + o.K @ o.H, o.K, o.H)
-        yield Check(f"{name}: psi^-1", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: psi^-1", error)
     for name in OPERATOR_PLAIN:
         o = operator_case(name).ops
         tilde = o.psi - I
         error = apart(o.psi @ o.M @ o.psi.T, o.P + tilde @ o.P + o.P @ tilde.T, o.psi, o.P, o.psi)
-        yield Check(f"{name}: psi M psi*", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: psi M psi*", error)
         error = apart(o.H @ o.psi @ o.M @ o.psi.T @ o.H.T, o.D, o.H, o.psi, o.P, o.psi, o.H)
-        yield Check(f"{name}: H psi M psi* H*", error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
+        yield _small(f"{name}: H psi M psi* H*", error)
