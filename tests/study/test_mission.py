@@ -57,7 +57,7 @@ def test_a_flight_that_enters_the_atmosphere_ends_there(tmp_path):
     text, _, _ = EXAMPLE.read_text(encoding="utf-8").partition("[task.dispersions]")
     text += "[task.thrusters.retro]\ndirection = [-1, 0, 0]\nforce = 100.0\nburns = [[1.0, 5.0]]\n"
     (tmp_path / "low.toml").write_text(text, encoding="utf-8")
-    changes = (*SHORT[1:3], "task.orbit.altitude=101e3", "task.time=1500.0")
+    changes = (*SHORT[1:3], "task.orbit.altitude=100.2e3", "task.time=1500.0")
     study = load_study(tmp_path / "low.toml", changes=changes, folder=tmp_path)
     data = run_study(study, progress=False).outcome.data
     (time, name), records = data["events"][0], data["records"]
