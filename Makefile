@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# most modules of the packages are never imported: those that are get their bytecode then
+INSTALL := $(PIP) install --no-compile
 # without its bytecode on disk, every process of the tests would compile all of the package again
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -12,19 +14,19 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	$(PIP) install -e .
+	$(INSTALL) -e .
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[test]"
+	$(INSTALL) -e ".[test]"
 	touch $@ $(VENV)/.runtime
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[bench]"
+	$(INSTALL) -e ".[bench]"
 	touch $@ $(VENV)/.test $(VENV)/.runtime
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
@@ -80,7 +82,7 @@ differential: $(VENV)/.test
 
 # what is released: both archives, checked, and the wheel tried in an empty environment
 $(VENV)/.release: pyproject.toml | $(BIN)/python
-	$(PIP) install build twine
+	$(INSTALL) build twine
 	touch $@
 
 dist: $(VENV)/.release

@@ -74,6 +74,8 @@ class Module:
     """`model.io`; a module at the top is its own package"""
     tree: ast.Module
     lines: int
+    nodes: tuple[ast.AST, ...]
+    """all of the tree"""
 
 
 @cache
@@ -86,7 +88,8 @@ def modules() -> tuple[Module, ...]:
         text = path.read_text(encoding="utf-8")
         top = parts[0] if len(parts) > 1 else (inside[0] if inside else "alembert")
         package = "model.io" if parts[:2] == ("model", "io") else top
-        found.append(Module(".".join(inside), package, ast.parse(text), len(text.splitlines())))
+        tree = ast.parse(text)
+        found.append(Module(".".join(inside), package, tree, len(text.splitlines()), tuple(ast.walk(tree))))
     gc.enable()
     return tuple(found)
 
@@ -178,7 +181,7 @@ def twice() -> dict[str, list[str]]:
     """Public class names that stand for more than one class."""
     where: dict[str, set[str]] = defaultdict(set)
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where[node.name].add(module.name)
     return {name: sorted(homes) for name, homes in sorted(where.items()) if len(homes) > 1}
@@ -188,7 +191,7 @@ def private() -> list[str]:
     """Uses of private members of other packages: `package.module, line n: _name of package`."""
     defined: dict[str, set[str]] = defaultdict(set)
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             name = None
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = node.name
@@ -200,7 +203,7 @@ def private() -> list[str]:
                 defined[name].add(module.package)
     found = []
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             names: list[str] = []
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")

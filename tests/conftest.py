@@ -1,3 +1,4 @@
+import gc
 import os
 
 import pytest
@@ -11,6 +12,12 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 def pytest_configure(config):
     """Not in pyproject.toml: the filter imports the package, and NumPy with it, before this file is read."""
     config.addinivalue_line("filterwarnings", "error::alembert.errors.AlembertWarning")
+    gc.disable()  # until all tests are collected: what they are made of stays, and there is much of it
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

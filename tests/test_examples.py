@@ -9,8 +9,12 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9][0-9]_*.py"))
 NEEDS: dict[str, str] = {}
 """the optional package that an example needs, by the example's name"""
-ELSEWHERE = {"03_identify_arm": "identify/test_identification.py", "02_linearise": "linear"}
-"""examples that the tests of their package run"""
+ELSEWHERE = {
+    "01_first_model": "test_examples.py",
+    "02_linearise": "linear",
+    "03_identify_arm": "identify/test_identification.py",
+}
+"""examples that other tests run"""
 LIMIT = 300  # s; they take some seconds each, on a busy machine many more
 
 

@@ -288,11 +288,15 @@ def test_sensitivity_of_the_cost():
         assert slopes[name] == pytest.approx((plus - minus) / 2e-4, rel=1e-4)
 
 
+@pytest.fixture(scope="module")
+def best():
+    return solve_splines(with_parameters(), 60, control_points=10)
+
+
 @pytest.mark.parametrize("name", ["mass", "length"])
 @pytest.mark.parametrize("by", [1e-4, -1e-4, 1e-3, 1e-2])
-def test_a_warm_start_stays_at_its_solution(name, by):
+def test_a_warm_start_stays_at_its_solution(best, name, by):
     """The cost changes by its slope times the change, plus its curvature (below 1e4) times the square."""
-    best = solve_splines(with_parameters(), 60, control_points=10)
     near = solve_splines(with_parameters(**{name: 1 + by}), 60, control_points=10, guess=best)
     assert near.success
     assert near.iterations <= 12

@@ -83,7 +83,7 @@ def test_rate_limits_with_error_control(wheel, drive):
     controller = Sampled(lambda t, q, v: [np.cos(5 * t)], period=0.25)
     options = {"duration": 1.0, "interval": 0.05, "controller": controller, "drives": {"spin": drive}}
     run = simulate(wheel, [0.0], integrator="dop853", **options)
-    fine = simulate(wheel, [0.0], integrator="rk4", step=1e-4, **options)
+    fine = simulate(wheel, [0.0], integrator="rk4", step=2.5e-4, **options)
     # of first order in the step where the limit of the rate begins and ceases to hold
     np.testing.assert_allclose(run.v, fine.v, rtol=0, atol=2e-4)
     np.testing.assert_allclose(run.efforts, fine.efforts, rtol=0, atol=1e-3)

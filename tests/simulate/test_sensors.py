@@ -69,18 +69,18 @@ def test_accelerometers_feel_no_gravity_in_free_fall():
 def test_errors(arm):
     """Noise, bias, random walk and resolution have the sizes that are asked for; zero errors read exactly."""
     zero = np.zeros(arm.nq)
-    options = {"duration": 20.0, "step": 0.01, "interval": 1.0, "integrator": "rk4", "gravity": (0, 0, 0)}
+    options = {"step": 0.01, "interval": 1.0, "integrator": "rk4", "gravity": (0, 0, 0)}
 
-    def readings(**errors):
-        run = simulate(arm, zero, sensors=Measured("tacho", 0.01, **errors), **options)
+    def readings(duration=1.0, **errors):
+        run = simulate(arm, zero, duration=duration, sensors=Measured("tacho", 0.01, **errors), **options)
         return run.measurements["tacho"].values[:, 0]
 
     assert not np.any(readings())
-    noise = readings(noise=0.2, bias=1.0)
+    noise = readings(20.0, noise=0.2, bias=1.0)
     # 2001 samples: mean to 0.2/sqrt(2001), deviation to 1/sqrt(4002), at five standard deviations
     assert noise.mean() == pytest.approx(1.0, abs=5 * 0.2 / np.sqrt(2001))
     assert noise.std() == pytest.approx(0.2, rel=5 / np.sqrt(4002))
-    walk = np.diff(readings(walk=0.3))
+    walk = np.diff(readings(20.0, walk=0.3))
     assert walk.std() == pytest.approx(0.3 * np.sqrt(0.01), rel=5 / np.sqrt(4000))
     coarse = readings(noise=0.2, quantum=0.05)
     np.testing.assert_allclose(coarse / 0.05, np.round(coarse / 0.05), atol=1e-9)

@@ -399,7 +399,7 @@ def test_auto_has_steps_for_rate_limits_of_continuous_laws(model):
     run = al.simulate(model, [0.3, -0.2], [0.2, -0.3], **given)
     assert run.integrator == "rk4"
     assert "limits the rate of a continuous controller" in run.reason
-    fine = al.simulate(model, [0.3, -0.2], [0.2, -0.3], integrator="rk4", step=5e-5, **given)
+    fine = al.simulate(model, [0.3, -0.2], [0.2, -0.3], integrator="rk4", step=2e-4, **given)
     np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=1e-4)  # what a drive gives is of second order
 
 

@@ -213,7 +213,7 @@ def test_a_soft_port_off_the_centre_keeps_momentum_and_comes_to_rest():
     v0[model.v_slice("chaser_flight").start + 3] = -SPEED
     event, _ = sc.docking(model, "port", "probe", reach=0.1)
     run = al.simulate(
-        model, q0, v0, duration=60.0, step=0.01, integrator="rk4", events=[event], progress=False
+        model, q0, v0, duration=40.0, step=0.01, integrator="rk4", events=[event], progress=False
     )
     balance = sc.momentum_balance(run)
     assert max(balance.angular_error, balance.linear_error) < 1e-10  # what reports call closed

@@ -55,16 +55,16 @@ def test_the_example_flies(flown):
 
 def test_a_flight_that_enters_the_atmosphere_ends_there(tmp_path):
     text, _, _ = EXAMPLE.read_text(encoding="utf-8").partition("[task.dispersions]")
-    text += "[task.thrusters.retro]\ndirection = [-1, 0, 0]\nforce = 100.0\nburns = [[1.0, 5.0]]\n"
+    text += "[task.thrusters.retro]\ndirection = [-1, 0, 0]\nforce = 2000.0\nburns = [[1.0, 5.0]]\n"
     (tmp_path / "low.toml").write_text(text, encoding="utf-8")
-    changes = (*SHORT[1:3], "task.orbit.altitude=101e3", "task.time=1500.0")
+    changes = (*SHORT[1:3], "task.orbit.altitude=100.05e3", "task.time=1500.0")
     study = load_study(tmp_path / "low.toml", changes=changes, folder=tmp_path)
     data = run_study(study, progress=False).outcome.data
     (time, name), records = data["events"][0], data["records"]
     assert name == "entry below 100 km, where the flight ends"
     assert 10 < time < 1500
     assert records == pytest.approx(time / 0.1, abs=2)
-    assert data["propellant"] == pytest.approx(100.0 * 5.0 / (220.0 * 9.80665), rel=1e-9)
+    assert data["propellant"] == pytest.approx(2000.0 * 5.0 / (220.0 * 9.80665), rel=1e-9)
 
 
 def test_burns_make_the_vehicle_lighter(tmp_path):

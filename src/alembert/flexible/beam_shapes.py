@@ -60,7 +60,8 @@ class Shapes:
 
     def at(self, xi: Any, L: float) -> tuple[Array, Array, Array, Array]:
         """points x modes x 3: displacement and rotation a of the section, da/dxi, strains along and across the section."""
-        P, P1 = self.basis.at(xi), self.basis.at(xi, 1)
+        P = self.basis.at(xi)
+        P1 = P @ _derivative(self.basis.degree + 1)
         strain = P1 @ self.w / L - P @ self.turn
         if self.kind != "axial" and self.shear is None:
             strain = 0 * strain

@@ -384,13 +384,13 @@ def _polynomial(entries: Callable[[Array], Array], count: int) -> Array:
 def _transformation(
     coefficients: Array, names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
 ) -> Uncertain:
-    """(2), the first parameter outermost."""
-    if not names:
-        M = coefficients
+    """(2), the first parameter outermost. Most products of parameters have no coefficient."""
+    if not names or not coefficients.any():
+        M = coefficients.reshape(-1, *coefficients.shape[-2:])[0]
         return Uncertain(np.zeros((0, 0)), np.zeros((0, M.shape[1])), np.zeros((len(M), 0)), M, {}, {})
-    parts = [_transformation(x, names[1:], ranges) for x in coefficients]
-    found = parts[-1]
-    for part in reversed(parts[:-1]):
+    used = int(np.flatnonzero(coefficients.any(axis=tuple(range(1, coefficients.ndim))))[-1])
+    *lower, found = (_transformation(x, names[1:], ranges) for x in coefficients[: used + 1])
+    for part in reversed(lower):
         found = part + _times(names[0], ranges[names[0]], found)
     return found
 

@@ -20,6 +20,7 @@ mean-axis modes as well and makes them relative to the attachment.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -524,6 +525,8 @@ def nested(values: Any, shape: tuple[int, ...], what: str) -> Any:
             entries = []
     if len(entries) != shape[0]:
         raise ModelError(f"{what} has {len(entries)} entries, expected {shape[0]}")
+    if len(shape) == 1 and all(isinstance(x, float) and math.isfinite(x) for x in entries):
+        return tuple(float(x) + 0.0 for x in entries)  # as `scalar` does, without a name for each
     return tuple(nested(entry, shape[1:], f"{what}[{k}]") for k, entry in enumerate(entries))
 
 

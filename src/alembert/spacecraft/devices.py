@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from alembert.arguments import Vector, is_number, numbers
+from alembert.arguments import positive as finite_and_positive
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
@@ -437,7 +438,8 @@ def hinged_panel(
 ) -> None:
     """A rigid panel of `size` (along, across) [m] that reaches out from `at`, on a hinge with a spring [N m/rad]."""
     who = f"hinged_panel {name!r}"
-    positive(who, mass=mass, length=size[0], width=size[1])
+    for what, value in (("mass", mass), ("length", size[0]), ("width", size[1])):
+        finite_and_positive(who, what, value)
     not_negative(who, stiffness=stiffness, damping=damping)
     out, h = axes_about(along, who)[:, 2], axes_about(hinge, who)[:, 2]
     if abs(out @ h) > 1e-9:
