@@ -22,6 +22,7 @@ from alembert.simulate.records import (
     not_finite,
     recorded_efforts,
     steps_at_a_time,
+    tell_many_steps,
 )
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
@@ -38,9 +39,10 @@ MOST_NOTED = 2 * 10**7
 def _multiple(what: str, value: float, step: float) -> int:
     count = round(value / step)
     if count < 1 or abs(value - count * step) > 1e-9 * value:
+        fewer = max(math.floor(value / step), 1)
         raise ArgumentError(
             f"simulate: {what} {value:g} s is not a multiple of the step {step:g} s; the nearest are "
-            f"{max(count, 1) * step:.12g} and {(count + 1) * step:.12g} s"
+            f"{fewer * step:.12g} and {(fewer + 1) * step:.12g} s"
         )
     return count
 
@@ -55,8 +57,7 @@ def run_fixed(
 ) -> Run:
     assert settings.step is not None
     model, h = system.model, float(settings.step)
-    for length in (settings.duration, settings.interval or h):
-        check_steps("simulate", length, h)
+    check_steps("simulate", max(settings.duration, settings.interval or h), h)
     steps = _multiple("the duration", settings.duration, h)
     every = 1 if settings.interval is None else _multiple("the interval", settings.interval, h)
     stepper = stepper_of(system, name, h, settings)
@@ -64,6 +65,7 @@ def run_fixed(
     # the machine's states, then coordinates, speeds and efforts
     kept = math.prod(system.batch) * (stepper.layout.size + model.nq + 2 * model.nv)
     check_records("simulate", settings.duration, every * h, kept)
+    tell_many_steps("simulate", settings.duration, h)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
         if schedule is not None:

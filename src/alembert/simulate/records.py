@@ -218,10 +218,14 @@ def _why(model: Model, q: Array, first: str) -> str:
 
 COUNTED = 2**53
 """steps; their number is kept as a double"""
+LONG = 1e9
+"""steps that are not begun without a word: a quarter of an hour for the smallest model in machine code"""
+EARLY, HOPELESS = 1000, 1e14
+"""steps with error control before a pace is judged at which no motion ends, and how many would be left then"""
 TRIED = 10_000
 """steps with error control before the pace is judged"""
-PATIENCE = 1e9
-"""steps with error control that may be left then: a week or more"""
+PATIENCE, SLOW = 1e9, 1e7
+"""steps with error control that may be left then: a week or more; and that may be without a word: an hour or more"""
 AT_A_TIME = 200_000
 """steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
 
@@ -246,26 +250,52 @@ def check_records(who: str, duration: float, interval: float, numbers: int, *, h
         )
 
 
+def tell_many_steps(who: str, duration: float, step: float) -> None:
+    """Once it is known that they are made."""
+    if duration / step > LONG:
+        warn(
+            f"{who}: {duration:g} s in steps of {step:g} s are {duration / step:.2g} steps, which take hours or days; a "
+            "shorter duration or a larger step helps"
+        )
+
+
 class Pace:
     """Of error control: refuse to go on where the last `TRIED` steps say that the run never ends.
 
     A motion that grows without bound takes ever shorter steps.
     """
 
-    def __init__(self, who: str) -> None:
+    def __init__(self, who: str, *, implicit: bool) -> None:
         self._who, self._last = who, (0, 0.0)
+        self._hint = (
+            "or a larger tolerance"
+            if implicit
+            else "a larger tolerance, or, if the motion is stiff, integrator='radau'"
+        )
+        self._judged = self._told = False
 
     def check(self, steps: int, passed: float, duration: float, fastest: Callable[[], str]) -> None:
         """`steps` were made for the time `passed`; `fastest` says what moves fastest."""
         before, then = self._last
-        if steps - before < TRIED:
+        early = not self._judged and steps >= EARLY
+        if not early and steps - before < TRIED:
             return
-        self._last = (steps, passed)
-        if (passed - then) * PATIENCE < (duration - passed) * (steps - before):
+        left = (duration - passed) * (steps - before) / max(passed - then, np.finfo(float).tiny)
+        if early:
+            self._judged = True
+        else:
+            self._last = (steps, passed)
+        if left > (HOPELESS if early else PATIENCE):
             raise NumericalError(
                 f"simulate: {self._who} made the last {steps - before} of {steps} steps for {passed - then:.3g} s, at "
-                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, a "
-                "larger tolerance, or, if the motion is stiff, integrator='radau'"
+                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, "
+                f"{self._hint}"
+            )
+        if left > SLOW and not early and not self._told:
+            self._told = True
+            warn(
+                f"simulate: {self._who} made {steps} steps for the first {passed:.3g} s of {duration:g} s: at this pace "
+                f"{left:.2g} more follow, which take hours or days ({fastest()})"
             )
 
 

@@ -88,7 +88,8 @@ class Schedule:
     def on_grid(cls, controllers: Sequence[Sampled], instruments: Sequence[Instrument], h: float) -> Schedule:
         def steps(value: float, name: str, who: str) -> int:
             count = round(value / h)
-            if abs(value - count * h) > 1e-9 * max(value, h):
+            off = abs(value - count * h) > 1e-9 * max(value, h)
+            if off or (name == "period" and not count):
                 raise ArgumentError(
                     f"simulate: {who} has {name} {value:g} s, expected a multiple of the step {h:g} s"
                 )
@@ -98,7 +99,7 @@ class Schedule:
         given += [(x, "a sampled controller") for x in controllers]
         rates = [
             Rate(
-                max(1, steps(x.period, "period", who)),
+                steps(x.period, "period", who),
                 steps(x.delay, "delay", who),
                 steps(x.offset, "offset", who),
             )
@@ -236,4 +237,7 @@ def common_part(values: Sequence[float]) -> float:
     """The longest time of which all are multiples."""
     fractions = [Fraction(x).limit_denominator(10**9) for x in values]
     common = math.lcm(*(x.denominator for x in fractions))
-    return math.gcd(*(int(x * common) for x in fractions)) / common
+    found = math.gcd(*(int(x * common) for x in fractions)) / common
+    if not found:
+        raise ArgumentError(f"simulate: instants are {max(values):g} s apart, expected a nanosecond or more")
+    return found
