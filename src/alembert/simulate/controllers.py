@@ -16,6 +16,7 @@ sensors and sampled controllers of a run are expressions, steps go from instant 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,11 +25,13 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import is_number, mapping, names
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate.elements import Places
 
 Array = np.ndarray
+RUN_AWAY = 1e8
+"""coordinates and speeds beyond which a motion is lost itself, and what laws make of it is not their fault"""
 Law = Callable[[float, Array, Array], Any]
 
 
@@ -329,6 +332,19 @@ def for_each(
                 f"simulate: a function of one state returned shape {row.shape}, expected ({row.shape[-1]},)"
             )
     return np.stack(rows).reshape(*batch, len(rows[0]))
+
+
+class NoAnswer(NumericalError):
+    """A law of the user's gives numbers that are not finite."""
+
+
+def check_answer(model: Model, who: str, t: float, q: Array, v: Array, x: Array) -> None:
+    """Refuse efforts that are not finite, of one motion that is not lost itself."""
+    if x.ndim > 1 or math.isfinite(sum(x.tolist())) or np.isfinite(x).all():
+        return
+    if max(np.max(np.abs(q), initial=0.0), np.max(np.abs(v), initial=0.0)) < RUN_AWAY:
+        k = int(np.flatnonzero(~np.isfinite(x))[0])
+        raise NoAnswer(f"simulate: {who} gives {x[k]} for {model.speed_names[k]!r} at t = {t:.9g} s")
 
 
 def efforts_of(

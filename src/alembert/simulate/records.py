@@ -184,14 +184,15 @@ def recorded_efforts(
     return total
 
 
-def check_finite(model: Model, time: Array, q: Array, states: Array, step: float) -> None:
+def check_finite(model: Model, time: Array, q: Array, states: Array, step: float, fault: str = "") -> None:
+    """`fault`: a law that gives no numbers, if one is known."""
     good = np.isfinite(states).all(axis=-1)
     if good.all():
         return
     along = good if good.ndim == 1 else good.reshape(-1, good.shape[-1]).all(axis=0)
     k = int(np.argmin(along))
     if good.ndim == 1:
-        raise not_finite(model, float(time[max(k - 1, 0)]), q[max(k - 1, 0)], step)
+        raise not_finite(model, float(time[max(k - 1, 0)]), q[max(k - 1, 0)], step, fault=fault)
     bad = np.count_nonzero(~good.all(axis=-1))
     warn(
         f"simulate: {bad} of {good[..., 0].size} motions are not finite to the end, the first after t = "
@@ -199,11 +200,13 @@ def check_finite(model: Model, time: Array, q: Array, states: Array, step: float
     )
 
 
-def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") -> NumericalError:
-    """The error of a step from t that has no end; `told` is what was noticed first."""
-    first = f" (first: {told})" if told else ""
+def not_finite(
+    model: Model, t: float, q: Array, step: float, told: str = "", fault: str = ""
+) -> NumericalError:
+    """The error of a step from t that has no end; `told` is what was noticed first, `fault` a law that gives no numbers."""
+    why = fault or _why(model, q, f" (first: {told})" if told else "")
     return NumericalError(
-        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {_why(model, q, first)}"
+        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {why}"
     )
 
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.simulate.controllers import Batched, Sampled, ask_with_posts, efforts_of, to_multiples
+from alembert.simulate.controllers import (
+    Batched,
+    Sampled,
+    ask_with_posts,
+    check_answer,
+    efforts_of,
+    to_multiples,
+)
 from alembert.simulate.sensors import Instrument, Measured, SensorSamples
 
 if TYPE_CHECKING:
@@ -154,6 +161,7 @@ class Schedule:
                     effort = efforts_of(
                         system.model, law, t, *given, batch=q.shape[:-1], who="a sampled controller"
                     )
+                check_answer(system.model, "a sampled controller", t, q, v, effort)
                 effort = to_multiples(effort, controller.quantum)
                 self.pending.append((n + rate.delay, first + k, effort))
                 if posted:
