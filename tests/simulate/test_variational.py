@@ -192,7 +192,7 @@ def test_condition_does_not_depend_on_the_step():
 
 
 @pytest.mark.parametrize("kind", ["free", "spherical"])
-@pytest.mark.parametrize("geared", ["armature", "rotors"])
+@pytest.mark.parametrize("geared", ["armature", "rotors", "rotors on two"])
 def test_gears_on_speeds_that_are_no_rates(kind, geared):
     """Their momentum does not turn with the body: the motion is that of the equations of motion, to second order."""
     builder = al.ModelBuilder("geared")
@@ -209,6 +209,10 @@ def test_gears_on_speeds_that_are_no_rates(kind, geared):
         model = model.replace_joint("ball", armature=(0.01, 0.02, 0.03, 0.1, 0.2, 0.3)[:n])
     else:
         model = model.replace_joint("ball", rotors=(al.Rotor(10.0, 2e-4, (0.6, 0.0, 0.8), 1),))
+    if geared == "rotors on two":
+        model = model.replace_joint(
+            "pivot", type=al.Spherical(), rotors=(al.Rotor(-5.0, 3e-3, (0.0, 0.6, 0.8), 2),)
+        )
     v = 2 * np.random.default_rng(1).normal(size=model.nv)
     right = al.simulate(model, v0=v, duration=0.4, integrator="dop853")
     ends = [al.simulate(model, v0=v, duration=0.4, integrator="variational", step=h) for h in (4e-3, 2e-3)]

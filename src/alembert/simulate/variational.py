@@ -114,21 +114,18 @@ class DiscreteMechanics:
         """(5); None where no joint is concerned."""
         model = self.model
         geared = [
-            o.name
-            for o, joint in zip(model.space, model.joints, strict=False)
-            if not o.type.is_vector_space and (any(x != 0.0 for x in joint.armature) or joint.rotors)
+            joint.name
+            for joint in model.joints
+            if not joint.type.is_vector_space and (any(x != 0.0 for x in joint.armature) or joint.rotors)
         ]
         if not geared:
             return None
-        bare = model
-        for name in geared:
-            bare = bare.replace_joint(name, armature=(), rotors=())
         given = {"parameters": self.parameters} if model.parameters else {}
-        both = [one.symbolic.kinetic_energy(q, w, **given) for one in (model, bare)]
-        mine = ca.DM.zeros(model.nv)
-        for name in geared:
-            mine[model.v_slice(name)] = 1.0
-        p = mine * ca.gradient(both[0] - both[1], w)
+        K, p = model.symbolic.kinetic_energy(q, w, **given), ca.SX.zeros(model.nv)
+        for name in geared:  # one by one: what a rotor gives to the joints of its carrier turns with these
+            bare = model.replace_joint(name, armature=(), rotors=())
+            own = ca.gradient(K - bare.symbolic.kinetic_energy(q, w, **given), w)
+            p[model.v_slice(name)] = own[model.v_slice(name)]
         e, fixed = ca.SX.sym("e", model.nv), ca.SX.sym("p", model.nv)
         turned = ca.jtimes(self.manifold.chart_rate_transposed(e, fixed), e, w)
         turned = ca.substitute(turned, ca.vertcat(e, fixed), ca.vertcat(ca.SX.zeros(model.nv), p))
