@@ -76,6 +76,17 @@ def test_a_pace_at_which_nothing_ends_is_told_early(model):
         al.simulate(model, [1.0], duration=1e300, integrator="radau")
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of SciPy, for 1e160 m
+def test_what_falls_beyond_all_numbers_is_told():
+    builder = al.ModelBuilder("falling")
+    builder.body("box", al.Inertia.box(1.0, (0.1, 0.2, 0.3)), joint=al.Free())
+    builder.body(
+        "arm", al.Inertia.box(1.0, (0.1, 0.2, 0.3)), joint=al.Spherical(), parent="box", placement=(1, 0, 0)
+    )
+    with pytest.raises(NumericalError, match=r"not finite|cannot go on"):
+        al.simulate(builder.build(), duration=1e300, integrator="dop853")
+
+
 def test_slow_runs_are_told(model, monkeypatch):
     monkeypatch.setattr(records, "TRIED", 20)
     monkeypatch.setattr(records, "SLOW", 30)
