@@ -109,3 +109,27 @@ def test_messages_may_be_missing(model):
     law = Sampled(lambda t, m: {"x": np.array([np.nan])}, 0.1, posts={"x": 0.0})
     run = al.simulate(model, duration=0.3, step=0.01, controller=law)
     assert np.isnan(run.measurements["x"].values[1:]).all()
+
+
+def test_batches_and_ensembles(model):
+    """Where most motions get no answer, the law is told; where some do not, they fail by number."""
+    starts = [[0.1 * k, 0.0] for k in range(10)]
+    options = {"duration": 0.2, "step": 0.01}
+    lost = {"controller": lambda t, q, v: np.full(2, np.nan)}
+    with pytest.raises(
+        NumericalError, match="a controller gives nan for 'shoulder' at t = 0 s in 10 of 10 motions"
+    ):
+        al.simulate(model, starts, integrator="rk4", **options, **lost)
+    with pytest.raises(
+        NumericalError, match=r"members failed alike, .*: a controller gives nan for 'shoulder' at t = 0 s"
+    ):
+        al.ensemble(model, {"q0": starts}, **options, **lost)
+    law = Sampled(
+        SymbolicLaw(
+            lambda t, m, at: {"efforts": ca.sqrt(0.85 - at.q)},
+        ),
+        0.1,
+        state=True,
+    )
+    one = al.ensemble(model, {"q0": starts}, **options, controller=law)
+    assert list(one.failures) == [9]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from alembert.errors import AlembertError
-from alembert.simulate.controllers import RUN_AWAY, NoAnswer
+from alembert.simulate.controllers import RUN_AWAY, AnswerError
 from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
@@ -23,7 +23,7 @@ def blame(system: Simulation, times: Sequence[float], q: Array, v: Array, x: Arr
                 bad = np.flatnonzero(~np.isfinite(found))
                 if len(bad):
                     return f"{who} gives {found[bad[0]]} for {labels[bad[0]]!r} at t = {t:.9g} s"
-        except NoAnswer as error:
+        except AnswerError as error:
             return str(error).removeprefix("simulate: ")
         except AlembertError:  # of another kind: the reason of the caller stands
             return ""

@@ -334,17 +334,24 @@ def for_each(
     return np.stack(rows).reshape(*batch, len(rows[0]))
 
 
-class NoAnswer(NumericalError):
+class AnswerError(NumericalError):
     """A law of the user's gives numbers that are not finite."""
 
 
 def check_answer(model: Model, who: str, t: float, q: Array, v: Array, x: Array) -> None:
-    """Refuse efforts that are not finite, of one motion that is not lost itself."""
-    if x.ndim > 1 or math.isfinite(sum(x.tolist())) or np.isfinite(x).all():
+    """Refuse efforts (..., nv) that are not finite, of motions that are not lost themselves; of a batch, of most of it."""
+    if (x.ndim == 1 and math.isfinite(sum(x.tolist()))) or np.isfinite(x).all():
         return
-    if max(np.max(np.abs(q), initial=0.0), np.max(np.abs(v), initial=0.0)) < RUN_AWAY:
-        k = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise NoAnswer(f"simulate: {who} gives {x[k]} for {model.speed_names[k]!r} at t = {t:.9g} s")
+    sane = np.all(np.abs(q) < RUN_AWAY, axis=-1) & np.all(np.abs(v) < RUN_AWAY, axis=-1)
+    bad = np.asarray(sane & ~np.isfinite(x).all(axis=-1))
+    count = np.count_nonzero(bad)
+    if 2 * count > bad.size:
+        first = np.broadcast_to(x, (*bad.shape, x.shape[-1]))[bad].reshape(-1, x.shape[-1])[0]
+        k = int(np.flatnonzero(~np.isfinite(first))[0])
+        of = f" in {count} of {bad.size} motions" if bad.ndim else ""
+        raise AnswerError(
+            f"simulate: {who} gives {first[k]} for {model.speed_names[k]!r} at t = {t:.9g} s{of}"
+        )
 
 
 def efforts_of(
