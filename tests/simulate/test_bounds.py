@@ -45,7 +45,8 @@ def test_too_many(model, options, message):
 
 def test_ensembles(model):
     with pytest.raises(
-        ArgumentError, match=r"ensemble: .* records, 0.001 s apart, take .*interval=...\), fewer members, or keep=False"
+        ArgumentError,
+        match=r"ensemble: .* records, 0.001 s apart, take .*interval=...\), fewer members, or keep=False",
     ):
         al.ensemble(model, {"q0": [[1.0], [2.0]]}, duration=1e12, step=1e-3, interval=1e-3)
     with pytest.raises(ArgumentError, match=r"ensemble: .* more than can be counted"):
