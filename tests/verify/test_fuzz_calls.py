@@ -24,6 +24,53 @@ def test_odd_arguments(model):
     assert 0.2 < np.mean([fine for _, fine in found]) < 0.8
 
 
+@pytest.mark.parametrize(
+    ("model", "method", "seed"),
+    [
+        ("planar", "project", 50011),
+        ("planar", "project", 50276),
+        ("spatial", "project", 51417),
+        ("spatial", "difference", 50107),
+        ("tree", "frame_acceleration", 50156),
+        ("tree", "frame_velocity", 50175),
+        ("spatial", "frame_jacobian_rate", 53319),
+        ("planar", "momentum", 50233),
+        ("tree", "momentum_matrix", 50376),
+        ("spatial", "frame_jacobian", 50376),
+        ("spatial", "kinetic_energy", 50426),
+        ("tree", "solve_mass_matrix", 50023),
+        ("tree", "multiply_mass_matrix", 51308),
+        ("spatial", "bias_forces", 60162),
+        ("spatial", "constrained_dynamics_derivatives", 50133),
+        ("spatial", "control_forces", 50080),
+        ("planar", "hybrid_dynamics", 50145),
+        ("planar", "power", 51739),
+    ],
+)
+def test_what_was_found(model, method, seed):
+    """Infinite states told by NumPy, or not at all; batches that do not go together told by Python."""
+    assert attack(model, method, seed)[0] is None
+
+
+def test_numbers_that_overflow_have_a_sentence():
+    model, q, v = fuzz_calls.tree()
+    far, fast = q.copy(), 1e200 * np.ones_like(v)
+    far[0] = 1e200
+    with pytest.raises(al.NumericalError, match="frame_velocity: the result is not finite; numbers overflow"):
+        model.frame_velocity(far, fast, "base", reference="world")
+    with pytest.raises(al.NumericalError, match="momentum: the result is not finite"):
+        model.momentum(far, fast)
+    bad = np.where(np.arange(len(v)) == 2, np.inf, v)
+    with pytest.raises(
+        al.NumericalError, match="solve_mass_matrix: the result is not finite; x is not finite at entry 2"
+    ):
+        model.solve_mass_matrix(q, bad, coordinates="independent")
+    with pytest.raises(
+        al.ArgumentError, match="multiply_mass_matrix: the batch dimensions do not go together"
+    ):
+        model.multiply_mass_matrix(np.tile(q, (3, 1)), np.tile(v, (2, 1)), coordinates="independent")
+
+
 def test_arguments_are_drawn_for_all_methods():
     for method in methods():
         given, options = arguments(spatial(), method, 0)

@@ -121,7 +121,10 @@ def massless(model: Any, q: Array, parameters: Mapping[str, float]) -> str | Non
     size = np.sqrt(np.abs(np.diagonal(M)))
     none = size <= np.sqrt(NO_INERTIA) * size.max(initial=0.0)
     size[none] = 1.0
-    values, vectors = np.linalg.eigh(M / np.outer(size, size))
+    try:
+        values, vectors = np.linalg.eigh(M / size[:, None] / size)
+    except np.linalg.LinAlgError:  # of numbers near to overflow
+        return None
     if np.abs(values).min(initial=1.0) > NO_INERTIA:
         return None
     k = int(np.argmax(np.abs(vectors[:, np.argmin(np.abs(values))])))

@@ -16,6 +16,8 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.spatial import Pose
 
+QUIET = np.errstate(over="ignore", invalid="ignore")
+"""states that are not finite have been told of by the kernels, numbers that overflow are by those who ask"""
 Reference = Literal["local", "world", "local_world_aligned"]
 
 
@@ -44,6 +46,7 @@ def pose(X_W: np.ndarray, node: int, offset: Pose) -> Pose:
     return Pose(R @ offset.rotation, p + _apply(R, offset.translation))
 
 
+@QUIET
 def to_frame(offset: Pose, motion: np.ndarray) -> np.ndarray:
     """Ad(X_BC)^-1 on motions (..., 6) of the body: the frame's motion in its own axes."""
     R = np.swapaxes(offset.rotation, -1, -2)
@@ -58,6 +61,13 @@ def carried(offset: Pose, F: np.ndarray) -> np.ndarray:
     return np.concatenate([moment + np.cross(offset.translation, force), force], axis=-1)
 
 
+@QUIET
+def about(p: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Wrenches (..., 6) about the origin, about the points p (..., 3)."""
+    return np.concatenate([F[..., :3] - np.cross(p, F[..., 3:]), F[..., 3:]], axis=-1)
+
+
+@QUIET
 def refer(X_WC: Pose, motion: np.ndarray, reference: Reference) -> np.ndarray:
     """A frame's own motion (..., 6) in another reference."""
     if reference == "local":
@@ -70,6 +80,7 @@ def refer(X_WC: Pose, motion: np.ndarray, reference: Reference) -> np.ndarray:
     return np.concatenate([angular, linear], axis=-1)
 
 
+@QUIET
 def jacobian(columns: np.ndarray, moves: np.ndarray, X_WC: Pose, reference: Reference) -> np.ndarray:
     """(..., 6, nv) from the joints' columns (..., nv, 6) in the world; `moves` says which of them move the frame."""
     J = np.where(moves[:, None], columns, 0.0)
@@ -83,6 +94,7 @@ def jacobian(columns: np.ndarray, moves: np.ndarray, X_WC: Pose, reference: Refe
     return np.swapaxes(J, -1, -2)
 
 
+@QUIET
 def acceleration_in(
     X_WC: Pose, velocity: np.ndarray, acceleration: np.ndarray, reference: Reference
 ) -> np.ndarray:

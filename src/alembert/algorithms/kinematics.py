@@ -8,7 +8,7 @@ import numpy as np
 
 from alembert.algorithms import frames, kernels
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.evaluation import EquationsOfMotion, Parameters, Wrenches
+from alembert.algorithms.evaluation import EquationsOfMotion, Parameters, Wrenches, all_finite
 from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
 from alembert.errors import ArgumentError, NumericalError
@@ -30,7 +30,8 @@ class Kinematics(EquationsOfMotion):
         frames.check_reference("frame_velocity", reference)
         node, offset = self.locate("frame_velocity", frame, parameters)
         own = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_velocity")
-        return frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
+        found = frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
+        return _no_overflow("frame_velocity", found, own)
 
     def frame_acceleration(
         self, q: Any, v: Any, a: Any, frame: str, reference: Reference, parameters: Parameters
@@ -40,7 +41,7 @@ class Kinematics(EquationsOfMotion):
         V = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_acceleration")
         A = self._node_motion("accelerations", (q, v, a), node, offset, parameters, "frame_acceleration")
         X = self._pose_for(q, frame, reference, parameters)
-        return frames.acceleration_in(X, V, A, reference)
+        return _no_overflow("frame_acceleration", frames.acceleration_in(X, V, A, reference), V, A)
 
     def frame_jacobian(
         self, q: Any, frame: str, reference: Reference, point: Any, parameters: Parameters
@@ -55,7 +56,9 @@ class Kinematics(EquationsOfMotion):
         if self.tree.has_modes:
             return self._flexible_jacobian(q, frame, reference, point, parameters)
         columns, X_W = self.evaluate("subspaces", (q,), parameters=parameters, caller="frame_jacobian")
-        return frames.jacobian(columns, self.tree.support[node], frames.pose(X_W, node, offset), reference)
+        X = frames.pose(X_W, node, offset)
+        found = frames.jacobian(columns, self.tree.support[node], X, reference)
+        return _no_overflow("frame_jacobian", found, columns)
 
     def _flexible_jacobian(
         self, q: Any, frame: str, reference: Reference, point: Any, parameters: Parameters
@@ -128,15 +131,17 @@ class Kinematics(EquationsOfMotion):
         c = self.center_of_mass(q, parameters)
         if extra:
             c = c[..., None, :]
-        return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)
+        return _no_overflow(function, frames.about(c, h), h, c)
 
+    @frames.QUIET
     def power(self, q: Any, v: Any, tau: Any, wrenches: Wrenches | None, parameters: Parameters) -> Any:
         tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
         parts = {"tau": (tau, v)}
         for frame, wrench in mapping("power", "wrenches", wrenches).items():
             F = self.numbers("power", f"wrench on {frame!r}", wrench, 6)
             parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, "local", parameters)
-        common("power", [("v", v.shape[:-1]), *((what, F.shape[:-1]) for what, (F, _) in parts.items())])
+        shapes = [(what, x.shape[:-1]) for what, part in parts.items() for x in part]
+        common("power", shapes)
         total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())
         if not np.all(np.isfinite(total)):
             raise NumericalError("power: the result is not finite; nor are all of v, tau and wrenches")
@@ -144,3 +149,10 @@ class Kinematics(EquationsOfMotion):
 
     def check_configuration(self, q: Any) -> None:
         self.model.space.check("check_configuration", q)
+
+
+def _no_overflow(function: str, found: Array, *sources: Array) -> Array:
+    """What was found from `sources`; those that are not finite have been told of."""
+    if not all_finite(found) and not np.isfinite(found).all() and all(np.isfinite(x).all() for x in sources):
+        raise NumericalError(f"{function}: the result is not finite; numbers overflow")
+    return found

@@ -36,7 +36,7 @@ from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.dynamics import drives_of, efforts_by_choice, listed, weight_vector
 from alembert.constraints.results import ConstrainedDerivatives, ConstrainedInverseDerivatives
 from alembert.constraints.solver import Parameters, Wrenches
-from alembert.constraints.states import RowTerms, States
+from alembert.constraints.states import RowTerms, States, finite
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import CLEAR, NEAR, REGULAR
 from alembert.errors import NumericalError
@@ -72,7 +72,7 @@ def constrained_dynamics_derivatives(
         if masks is None or solved is None or not solver.is_own_set(solved[3], closure_tolerance):
             return None
         found = solver.derivatives(system, given, pushes, last, solved, masks[0])
-        return ConstrainedDerivatives(solved[0], *found)
+        return ConstrainedDerivatives(solved[0], *found) if finite(solved[0], *found) else None
 
     if not (chosen or call.lockable):
         quickly = call.directly(by_kept_set, (q, v, tau))

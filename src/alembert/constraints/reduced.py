@@ -19,12 +19,13 @@ something rolls. W is zero at rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import common
 from alembert.constraints import rank, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import IndependentCoordinates
@@ -68,15 +69,23 @@ class Reduction:
         return np.linalg.inv(self.mass_matrix())
 
     def solve_mass_matrix(self, x: Any) -> Array:
-        M = self.mass_matrix()
-        return np.linalg.solve(M, self._columns(M, x))[..., 0]
+        return self._of_column(np.linalg.solve, x)
 
     def multiply_mass_matrix(self, x: Any) -> Array:
-        M = self.mass_matrix()
-        return (M @ self._columns(M, x))[..., 0]
+        return self._of_column(np.matmul, x)
 
-    def _columns(self, M: Array, x: Any) -> Array:
-        return self.system.model.compute.numbers(self.s.function, "x", x, M.shape[-1])[..., None]
+    def _of_column(self, operation: Callable[[Array, Array], Array], x: Any) -> Array:
+        """Of the mass matrix and x (..., k)."""
+        M, function = self.mass_matrix(), self.s.function
+        columns = self.system.model.compute.numbers(function, "x", x, M.shape[-1])
+        common(function, [("q", M.shape[:-2]), ("x", columns.shape[:-1])])
+        with np.errstate(all="ignore"):
+            found = operation(M, columns[..., None])[..., 0]
+        if not np.isfinite(found).all():
+            k = int(np.argwhere(~np.isfinite(columns))[0][-1]) if not np.isfinite(columns).all() else None
+            reason = "numbers overflow" if k is None else f"x is not finite at entry {k}"
+            raise NumericalError(f"{function}: the result is not finite; {reason}")
+        return found
 
     def forces(self, name: str) -> Array:
         """E^T (h + M rate), with an algorithm of the tree that gives the forces h."""
@@ -89,7 +98,10 @@ class Reduction:
 
     def projected(self, x: Array) -> Array:
         """E^T x of efforts x (B, nv)."""
-        return self.s.shaped((x[:, None, :] @ self.E)[:, 0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = (x[:, None, :] @ self.E)[:, 0]
+        self.system.check_finite(self.s, found)
+        return self.s.shaped(found)
 
     def completed(self, a: Array) -> Array:
         """E a_i + rate: all accelerations from the independent ones (..., k)."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from alembert.constraints import compiled, saddle
-from alembert.constraints.states import RowTerms, States, states
+from alembert.constraints.states import RowTerms, States, finite, states
 from alembert.constraints.tolerances import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
 from alembert.errors import ArgumentError, NumericalError
 
@@ -172,11 +172,13 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: Arrays, goal: flo
             break
         worst = opened
         q = system.model.integrate(q, x)
+    if not np.isfinite(y).all():
+        return None
     after = v + y
     if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
         return None
     q = np.array(q, dtype=float)
-    return (q, after, residual, broken, count) if np.isfinite(q).all() else None
+    return (q, after, residual, broken, count) if finite(q, after) else None
 
 
 def _worst(status: Array) -> tuple[float, float, float, float]:

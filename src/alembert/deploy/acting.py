@@ -33,6 +33,7 @@ from alembert.simulate.dynamic_controllers import DynamicController, as_controll
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.simulation import Simulation
+from alembert.spatial.arrays import clip
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,7 @@ class Acting:
         elif drives is not None and (self.commands or self.instants is not None):
             limits = [float(x) for x in drives.limit]
             parts = [
-                _clipped(command[k], most) + _clipped(held[k], most)
-                if np.isfinite(most)
-                else command[k] + held[k]
+                clip(command[k], most) + clip(held[k], most) if np.isfinite(most) else command[k] + held[k]
                 for k, most in enumerate(limits)
             ]
             total = ca.vertcat(*parts)
@@ -120,10 +119,6 @@ class Acting:
         if self.system.loads.elements is not None:
             total = total + self.system.loads.elements.total(t, q, v, p)
         return ca.densify(ca.SX(total)), ca.densify(ca.SX(rate))
-
-
-def _clipped(x: ca.SX, most: float) -> ca.SX:
-    return ca.fmin(ca.fmax(x, -most), most)
 
 
 def acting(function: str, model: Model, given: Given) -> Acting:

@@ -20,7 +20,8 @@ def quaternion_rate(q_wxyz: Array, w: Array) -> Array:
 
 
 def quaternion_problem(q_wxyz: np.ndarray) -> str | None:
-    length = np.linalg.norm(q_wxyz, axis=-1)
+    with np.errstate(over="ignore"):
+        length = np.linalg.norm(q_wxyz, axis=-1)
     off = np.abs(length - 1) > _UNIT
     if not np.any(off):
         return None

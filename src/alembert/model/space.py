@@ -315,7 +315,10 @@ def with_own_axis(parts: Sequence[tuple[Array, int]], states: Sequence[Any] = ()
         return [x for x in found if x is not None]
     try:
         batch = np.broadcast_shapes(*clear)
-    except ValueError:  # the caller says so
+    except (
+        ValueError,
+        RuntimeError,
+    ):  # the caller says so; the latter: more dimensions than NumPy broadcasts
         batch = ()
     return [
         full if full is not None else x[..., None] if x.shape == batch else x

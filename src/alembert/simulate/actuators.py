@@ -43,6 +43,7 @@ from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
 from alembert.model import Joint, Model
 from alembert.model.printing import unknown
+from alembert.spatial.arrays import clip
 
 Array = np.ndarray
 
@@ -339,7 +340,7 @@ class Lags:
         limit = drives.limit.tolist()
 
         def clipped(x: ca.SX, most: float) -> ca.SX:
-            return ca.fmin(ca.fmax(x, -most), most) if np.isfinite(most) else x
+            return clip(x, most) if np.isfinite(most) else x
 
         u = [clipped(command[i], limit[i]) for i in range(len(limit))]
         given, rates = list(u), []

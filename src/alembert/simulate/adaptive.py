@@ -21,6 +21,7 @@ from alembert.constraints.system import NotClosed
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate import passages
+from alembert.simulate.blame import blame
 from alembert.simulate.chart_equation import Flow
 from alembert.simulate.passages import Approach
 from alembert.simulate.step_code import chart_kernel
@@ -85,6 +86,8 @@ class Counters:
     """whether a solver evaluates the dynamics at trials, not where its chart starts"""
     trouble: str = ""
     """why the dynamics could not be evaluated at a trial within a step"""
+    trial: tuple[list[float], Array] | None = None
+    """its time and state"""
     approach: Approach | None = None
     passages: list[float] = field(default_factory=list)
     """times at which singular places were passed"""
@@ -105,6 +108,7 @@ class Counters:
             if not (told and self.within_step):
                 raise
             self.trouble = f"t = {t:.9g} s: {error}"
+            self.trial = ([t], given[0].copy())
             return np.full(shape, np.nan)
 
 
@@ -169,7 +173,7 @@ def pieces(
 
             return counters.at_a_trial(t, (y,), slope, y.shape)
 
-        counters.within_step, counters.trouble = False, ""
+        counters.within_step, counters.trouble, counters.trial = False, "", None
         y0 = np.concatenate([np.zeros(nv), v, z])
         atol = np.full(len(y0), absolute)
         atol[:nv] = np.maximum(absolute, SHARE * tolerance * coordinate_sizes(model, base))
@@ -213,6 +217,9 @@ def pieces(
                     break  # from here on anew
                 solver.status, message = "failed", str(error)
             if solver.status == "failed":
+                fault = _fault(flow, base, solver, counters)
+                if fault:
+                    raise NumericalError(f"simulate: {name} cannot go on at t = {solver.t:.9g} s: {fault}")
                 last = f" (last, at {counters.trouble})" if counters.trouble else ""
                 far = overbent(model, model.integrate(base, solver.y[:nv]), flow.system.parameters or {})
                 if far and far not in last:
@@ -253,6 +260,16 @@ def pieces(
         t, q, v, z = solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
         if flow.on_surface:
             q, v = flow.project(t, q, v)
+
+
+def _fault(flow: Flow, base: Array, solver: Any, counters: Counters) -> str:
+    """A law that gives no numbers, at the last trial or soon after the last step."""
+    soon = solver.t + np.array([0.0, 1e-12, 1e-9, 1e-6, 1e-3]) * max(1e-3, abs(solver.t))
+    nv, found = flow.system.model.nv, ""
+    for times, y in ((soon.tolist(), solver.y), *([] if counters.trial is None else [counters.trial])):
+        q = flow.system.model.integrate(base, y[:nv])
+        found = found or blame(flow.system, times, q, y[nv : 2 * nv].copy(), flow.x(y[2 * nv :]))
+    return found
 
 
 def _put_back(solver: Any, flow: Flow, base: Array) -> None:

@@ -160,7 +160,7 @@ class AdaptiveRun:
         self.origin = float(settings.first_start)
         self.counters = adaptive.Counters()
         self.jumps = Jumps(float(settings.duration))
-        self.pace = Pace(name)
+        self.pace = Pace(name, implicit=name in adaptive.IMPLICIT)
         self.t, self.n = 0.0, 0
         self.before = np.zeros(system.model.nv)
         """what drives without a lag, but with a limited rate, give at present"""

@@ -407,8 +407,8 @@ class BoundController:
         rows = []
         for j in range(len(low)):
             w = u[j]
-            w = ca.fmin(w, float(high[j])) if np.isfinite(high[j]) else w
-            rows.append(ca.fmax(w, float(low[j])) if np.isfinite(low[j]) else w)
+            w = ca.if_else(w > float(high[j]), float(high[j]), w) if np.isfinite(high[j]) else w
+            rows.append(ca.if_else(w < float(low[j]), float(low[j]), w) if np.isfinite(low[j]) else w)
         return ca.vertcat(ca.SX(0, 1), *rows)
 
     def _tracking(self, system: StateSpace, *, always: bool = False) -> ca.DM:

@@ -23,6 +23,8 @@ INTEGRATORS = (*FIXED, *ADAPTIVE)
 MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
 ACCURATE, MOST_PARTS = 0.05, 10
 """|eigenvalue| times step at which a step of order 4 is right to 1e-8, and the most steps between two instants"""
+MOST_TICKS = 1000
+"""of periods, delays and offsets that hardly have a common part: the most in a period that are steps"""
 LONG = 0.5
 """|eigenvalue| times step beyond which a step of order 4 is off by more than LONG^5/120 = 3e-4 in a step"""
 _PARTS_OF_A_RUN = 1000
@@ -113,11 +115,11 @@ def _between_samples(
     fastest, damping = _eigenvalues(system, q, v, start, always=True)
     turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
     fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
+    period = min(law.period for law in system.sampled)
     parts = max(1, math.ceil(fastest * tick / ACCURATE))
-    if parts > MOST_PARTS or damping * tick > STABLE:
+    if parts > MOST_PARTS or damping * tick > STABLE or period > MOST_TICKS * tick:
         return None
     step = tick / parts
-    period = min(law.period for law in system.sampled)
     return (
         "rk4",
         f"controllers are sampled, the fastest every {period:g} s: steps of {step:g} s from instant to instant, where error "

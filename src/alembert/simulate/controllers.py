@@ -16,6 +16,7 @@ sensors and sampled controllers of a run are expressions, steps go from instant 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,11 +25,13 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import is_number, mapping, names
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate.elements import Places
 
 Array = np.ndarray
+RUN_AWAY = 1e8
+"""coordinates and speeds beyond which a motion is lost itself, and what laws make of it is not their fault"""
 Law = Callable[[float, Array, Array], Any]
 
 
@@ -329,6 +332,26 @@ def for_each(
                 f"simulate: a function of one state returned shape {row.shape}, expected ({row.shape[-1]},)"
             )
     return np.stack(rows).reshape(*batch, len(rows[0]))
+
+
+class AnswerError(NumericalError):
+    """A law of the user's gives numbers that are not finite."""
+
+
+def check_answer(model: Model, who: str, t: float, q: Array, v: Array, x: Array) -> None:
+    """Refuse efforts (..., nv) that are not finite, of motions that are not lost themselves; of a batch, of most of it."""
+    if (x.ndim == 1 and math.isfinite(sum(x.tolist()))) or np.isfinite(x).all():
+        return
+    sane = np.all(np.abs(q) < RUN_AWAY, axis=-1) & np.all(np.abs(v) < RUN_AWAY, axis=-1)
+    bad = np.asarray(sane & ~np.isfinite(x).all(axis=-1))
+    count = np.count_nonzero(bad)
+    if 2 * count > bad.size:
+        first = np.broadcast_to(x, (*bad.shape, x.shape[-1]))[bad].reshape(-1, x.shape[-1])[0]
+        k = int(np.flatnonzero(~np.isfinite(first))[0])
+        of = f" in {count} of {bad.size} motions" if bad.ndim else ""
+        raise AnswerError(
+            f"simulate: {who} gives {first[k]} for {model.speed_names[k]!r} at t = {t:.9g} s{of}"
+        )
 
 
 def efforts_of(

@@ -23,9 +23,10 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
-from alembert.simulate.controllers import Law, Sampled, efforts_of
+from alembert.simulate.controllers import Law, Sampled, check_answer, efforts_of
 from alembert.simulate.dynamic_controllers import DynamicController, as_controller, distinct_names
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
+from alembert.spatial.arrays import clip
 
 Array = np.ndarray
 
@@ -156,7 +157,7 @@ class Feedback:
         if self.drives is not None:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):
-                    total[k] = ca.fmin(ca.fmax(total[k], -limit), limit)
+                    total[k] = clip(total[k], float(limit))
         total = ca.SX.zeros(model.nv) if silent else total
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
@@ -247,7 +248,9 @@ class Feedback:
             at = t
             if self.until < np.inf and hasattr(law, "breaks"):
                 at = self._before(t)
-            total = total + efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
+            asked = efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
+            check_answer(self.model, "a controller", at, q, v, asked)
+            total = total + asked
         if self.drives is not None:
             total = self.drives.saturate(total)
         if self.is_compiled:

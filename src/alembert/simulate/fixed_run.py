@@ -9,8 +9,10 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
+from alembert.simulate.blame import blame
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.compiled_schedule import compiled_schedule
+from alembert.simulate.controllers import check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import (
@@ -22,6 +24,7 @@ from alembert.simulate.records import (
     not_finite,
     recorded_efforts,
     steps_at_a_time,
+    tell_many_steps,
 )
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
@@ -38,9 +41,10 @@ MOST_NOTED = 2 * 10**7
 def _multiple(what: str, value: float, step: float) -> int:
     count = round(value / step)
     if count < 1 or abs(value - count * step) > 1e-9 * value:
+        fewer = max(math.floor(value / step), 1)
         raise ArgumentError(
             f"simulate: {what} {value:g} s is not a multiple of the step {step:g} s; the nearest are "
-            f"{max(count, 1) * step:.12g} and {(count + 1) * step:.12g} s"
+            f"{fewer * step:.12g} and {(fewer + 1) * step:.12g} s"
         )
     return count
 
@@ -55,8 +59,7 @@ def run_fixed(
 ) -> Run:
     assert settings.step is not None
     model, h = system.model, float(settings.step)
-    for length in (settings.duration, settings.interval or h):
-        check_steps("simulate", length, h)
+    check_steps("simulate", max(settings.duration, settings.interval or h), h)
     steps = _multiple("the duration", settings.duration, h)
     every = 1 if settings.interval is None else _multiple("the interval", settings.interval, h)
     stepper = stepper_of(system, name, h, settings)
@@ -64,6 +67,7 @@ def run_fixed(
     # the machine's states, then coordinates, speeds and efforts
     kept = math.prod(system.batch) * (stepper.layout.size + model.nq + 2 * model.nv)
     check_records("simulate", settings.duration, every * h, kept)
+    tell_many_steps("simulate", settings.duration, h)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
         if schedule is not None:
@@ -267,7 +271,12 @@ class FixedRun:
             except Diverged as error:
                 q = stepper.q(state)
                 raise not_finite(
-                    self.system.model, stepper.time(n), q.reshape(-1, q.shape[-1])[0], stepper.h, str(error)
+                    self.system.model,
+                    stepper.time(n),
+                    q.reshape(-1, q.shape[-1])[0],
+                    stepper.h,
+                    str(error),
+                    self._blame(state),
                 ) from None
             wrench, passed = None, following[..., None, :]
         else:
@@ -315,7 +324,31 @@ class FixedRun:
             last = rows[good[-1]] if len(good) else state
             t = stepper.time(stepper.number(last))
             sampling.explain(t, stepper.q(last), stepper.v(last), stepper.remembered(last))
-        check_finite(self.system.model, *self._so_far(), stepper.h)
+        check_finite(self.system.model, *self._so_far(), stepper.h, self._blame(state))
+
+    def _blame(self, state: Array) -> str:
+        """A law that gives no numbers within the steps from a state on, which may be many."""
+        stepper, rows = self.stepper, self.keeper.states[..., : self.keeper.count, :]
+        if state.ndim > 1:
+            return ""
+        good = np.flatnonzero(np.isfinite(stepper.motion(rows)).all(axis=-1))
+        if stepper.sampling is not None and len(good):
+            for k in range(good[-1], min(good[-1] + 2, len(rows))):
+                t, held = (
+                    stepper.time(stepper.number(rows[k])),
+                    stepper.sampling.held(stepper.remembered(rows[k])),
+                )
+                last = rows[good[-1]]
+                check_answer(
+                    self.system.model, "a sampled controller", t, stepper.q(last), stepper.v(last), held
+                )
+        number = stepper.number(state)
+        if len(good) and stepper.number(rows[good[-1]]) > number:
+            state, number = rows[good[-1]], stepper.number(rows[good[-1]])
+        times = [
+            stepper.time(number) + share * self.every * stepper.h for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+        ]
+        return blame(self.system, times, stepper.q(state), stepper.v(state).copy(), stepper.x(state))
 
     def _last(self, count: int) -> Array:
         """The newest records, the one that is still to be counted among them."""

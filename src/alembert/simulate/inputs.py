@@ -477,6 +477,12 @@ class Loads:
         self.model, self._parameters = model, parameters
         self.tables = TimeTables(model)
         self.efforts = self._efforts(inputs.efforts)
+        bad = np.argwhere(~np.isfinite(self.efforts))
+        if len(bad):
+            k = tuple(bad[0])
+            raise ArgumentError(
+                f"simulate: efforts is {self.efforts[k]} for {model.speed_names[k[-1]]!r}, expected finite numbers"
+            )
         self._sort_wrenches(inputs.wrenches or {})
         field = [] if inputs.field is None else [inputs.field]
         elements = [*as_sequence(inputs.forces), *field, *self.tables.wrenches]
@@ -513,6 +519,11 @@ class Loads:
         self.wrenches = {frame: value for frame, value in left.items() if not callable(value)}
         for frame in wrenches:
             self.model.frame(frame)
+        for frame, value in self.wrenches.items():
+            if not np.isfinite(self._wrench(frame, value)).all():
+                raise ArgumentError(
+                    f"simulate: the wrench on {frame!r} is {value!r}, expected finite numbers"
+                )
 
     @property
     def has_wrenches(self) -> bool:

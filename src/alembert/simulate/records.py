@@ -184,14 +184,15 @@ def recorded_efforts(
     return total
 
 
-def check_finite(model: Model, time: Array, q: Array, states: Array, step: float) -> None:
+def check_finite(model: Model, time: Array, q: Array, states: Array, step: float, fault: str = "") -> None:
+    """`fault`: a law that gives no numbers, if one is known."""
     good = np.isfinite(states).all(axis=-1)
     if good.all():
         return
     along = good if good.ndim == 1 else good.reshape(-1, good.shape[-1]).all(axis=0)
     k = int(np.argmin(along))
     if good.ndim == 1:
-        raise not_finite(model, float(time[max(k - 1, 0)]), q[max(k - 1, 0)], step)
+        raise not_finite(model, float(time[max(k - 1, 0)]), q[max(k - 1, 0)], step, fault=fault)
     bad = np.count_nonzero(~good.all(axis=-1))
     warn(
         f"simulate: {bad} of {good[..., 0].size} motions are not finite to the end, the first after t = "
@@ -199,11 +200,13 @@ def check_finite(model: Model, time: Array, q: Array, states: Array, step: float
     )
 
 
-def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") -> NumericalError:
-    """The error of a step from t that has no end; `told` is what was noticed first."""
-    first = f" (first: {told})" if told else ""
+def not_finite(
+    model: Model, t: float, q: Array, step: float, told: str = "", fault: str = ""
+) -> NumericalError:
+    """The error of a step from t that has no end; `told` is what was noticed first, `fault` a law that gives no numbers."""
+    why = fault or _why(model, q, f" (first: {told})" if told else "")
     return NumericalError(
-        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {_why(model, q, first)}"
+        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {why}"
     )
 
 
@@ -218,10 +221,14 @@ def _why(model: Model, q: Array, first: str) -> str:
 
 COUNTED = 2**53
 """steps; their number is kept as a double"""
+LONG = 1e9
+"""steps that are not begun without a word: a quarter of an hour for the smallest model in machine code"""
+EARLY, HOPELESS = 1000, 1e14
+"""steps with error control before a pace is judged at which no motion ends, and how many would be left then"""
 TRIED = 10_000
 """steps with error control before the pace is judged"""
-PATIENCE = 1e9
-"""steps with error control that may be left then: a week or more"""
+PATIENCE, SLOW = 1e9, 1e7
+"""steps with error control that may be left then: a week or more; and that may be without a word: an hour or more"""
 AT_A_TIME = 200_000
 """steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
 
@@ -246,26 +253,52 @@ def check_records(who: str, duration: float, interval: float, numbers: int, *, h
         )
 
 
+def tell_many_steps(who: str, duration: float, step: float) -> None:
+    """Once it is known that they are made."""
+    if duration / step > LONG:
+        warn(
+            f"{who}: {duration:g} s in steps of {step:g} s are {duration / step:.2g} steps, which take hours or days; a "
+            "shorter duration or a larger step helps"
+        )
+
+
 class Pace:
     """Of error control: refuse to go on where the last `TRIED` steps say that the run never ends.
 
     A motion that grows without bound takes ever shorter steps.
     """
 
-    def __init__(self, who: str) -> None:
+    def __init__(self, who: str, *, implicit: bool) -> None:
         self._who, self._last = who, (0, 0.0)
+        self._hint = (
+            "or a larger tolerance"
+            if implicit
+            else "a larger tolerance, or, if the motion is stiff, integrator='radau'"
+        )
+        self._judged = self._told = False
 
     def check(self, steps: int, passed: float, duration: float, fastest: Callable[[], str]) -> None:
         """`steps` were made for the time `passed`; `fastest` says what moves fastest."""
         before, then = self._last
-        if steps - before < TRIED:
+        early = not self._judged and steps >= EARLY
+        if not early and steps - before < TRIED:
             return
-        self._last = (steps, passed)
-        if (passed - then) * PATIENCE < (duration - passed) * (steps - before):
+        left = (duration - passed) * (steps - before) / max(passed - then, np.finfo(float).tiny)
+        if early:
+            self._judged = True
+        else:
+            self._last = (steps, passed)
+        if left > (HOPELESS if early else PATIENCE):
             raise NumericalError(
                 f"simulate: {self._who} made the last {steps - before} of {steps} steps for {passed - then:.3g} s, at "
-                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, a "
-                "larger tolerance, or, if the motion is stiff, integrator='radau'"
+                f"{passed:.6g} s of {duration:g} s: at this pace it never ends ({fastest()}); give a shorter duration, "
+                f"{self._hint}"
+            )
+        if left > SLOW and not early and not self._told:
+            self._told = True
+            warn(
+                f"simulate: {self._who} made {steps} steps for the first {passed:.3g} s of {duration:g} s: at this pace "
+                f"{left:.2g} more follow, which take hours or days ({fastest()})"
             )
 
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.simulate.controllers import Batched, Sampled, ask_with_posts, efforts_of, to_multiples
+from alembert.simulate.controllers import (
+    Batched,
+    Sampled,
+    ask_with_posts,
+    check_answer,
+    efforts_of,
+    to_multiples,
+)
 from alembert.simulate.sensors import Instrument, Measured, SensorSamples
 
 if TYPE_CHECKING:
@@ -88,7 +95,8 @@ class Schedule:
     def on_grid(cls, controllers: Sequence[Sampled], instruments: Sequence[Instrument], h: float) -> Schedule:
         def steps(value: float, name: str, who: str) -> int:
             count = round(value / h)
-            if abs(value - count * h) > 1e-9 * max(value, h):
+            off = abs(value - count * h) > 1e-9 * max(value, h)
+            if off or (name == "period" and not count):
                 raise ArgumentError(
                     f"simulate: {who} has {name} {value:g} s, expected a multiple of the step {h:g} s"
                 )
@@ -98,7 +106,7 @@ class Schedule:
         given += [(x, "a sampled controller") for x in controllers]
         rates = [
             Rate(
-                max(1, steps(x.period, "period", who)),
+                steps(x.period, "period", who),
                 steps(x.delay, "delay", who),
                 steps(x.offset, "offset", who),
             )
@@ -153,6 +161,7 @@ class Schedule:
                     effort = efforts_of(
                         system.model, law, t, *given, batch=q.shape[:-1], who="a sampled controller"
                     )
+                check_answer(system.model, "a sampled controller", t, q, v, effort)
                 effort = to_multiples(effort, controller.quantum)
                 self.pending.append((n + rate.delay, first + k, effort))
                 if posted:
@@ -236,4 +245,7 @@ def common_part(values: Sequence[float]) -> float:
     """The longest time of which all are multiples."""
     fractions = [Fraction(x).limit_denominator(10**9) for x in values]
     common = math.lcm(*(x.denominator for x in fractions))
-    return math.gcd(*(int(x * common) for x in fractions)) / common
+    found = math.gcd(*(int(x * common) for x in fractions)) / common
+    if not found:
+        raise ArgumentError(f"simulate: instants are {max(values):g} s apart, expected a nanosecond or more")
+    return found

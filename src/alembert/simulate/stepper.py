@@ -15,6 +15,7 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import implicit_steps, passages, schemes, step_code, variational
 from alembert.simulate.compiled_schedule import CompiledSchedule
+from alembert.simulate.controllers import AnswerError
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.step_code import Layout, SchemeManifold, StepModel
@@ -352,6 +353,8 @@ class Stepper:
                     return found
                 rate = system.rates(time, found.q, found.v, x)
                 return StatePoint(time, found.q, _joined(found.v, x), _joined(found.a, rate))
+            except AnswerError:
+                raise
             except (NumericalError, ArgumentError) as error:
                 if isinstance(error, ArgumentError) and not str(error).startswith("constrained_dynamics:"):
                     raise

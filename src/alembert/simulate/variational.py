@@ -28,6 +28,14 @@ either node. States x of controllers follow the middle rule with them, x_1 = x_0
 whose increments are unknowns beside e. Momenta and speeds belong together by p =
 M(q) v (- G^T f with loops, such that G v = 0).
 
+Armature and rotors add J v to the momentum p of a joint. On a ball or a free joint, whose speeds are no rates of
+coordinates, the gearing is not holonomic: the Lagrangian (1) would turn this momentum with the body, p' = C(v)^T p with
+C(v) e = d/ds (T(s v) - T(-s v)) e at s = 0, where the equations of motion have p' = J v' alone. The force
+
+    f = -C(v)^T J v,    v . f = 0                                                   (5)
+
+at the middle of the step takes it back.
+
 The next e is predicted from the mean speeds e/h of the last two steps.
 """
 
@@ -99,7 +107,29 @@ class DiscreteMechanics:
         if plant.elements is not None and plant.elements.potential is not None:
             L = L - plant.elements.potential(q, parameters)
         names = [q, w, parameters] if model.parameters else [q, w]
+        self._geared = self._gearing(q, w, names)
         self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
+
+    def _gearing(self, q: ca.SX, w: ca.SX, names: list[ca.SX]) -> ca.Function | None:
+        """(5); None where no joint is concerned."""
+        model = self.model
+        geared = [
+            joint.name
+            for joint in model.joints
+            if not joint.type.is_vector_space and (any(x != 0.0 for x in joint.armature) or joint.rotors)
+        ]
+        if not geared:
+            return None
+        given = {"parameters": self.parameters} if model.parameters else {}
+        K, p = model.symbolic.kinetic_energy(q, w, **given), ca.SX.zeros(model.nv)
+        for name in geared:  # one by one: what a rotor gives to the joints of its carrier turns with these
+            bare = model.replace_joint(name, armature=(), rotors=())
+            own = ca.gradient(K - bare.symbolic.kinetic_energy(q, w, **given), w)
+            p[model.v_slice(name)] = own[model.v_slice(name)]
+        e, fixed = ca.SX.sym("e", model.nv), ca.SX.sym("p", model.nv)
+        turned = ca.jtimes(self.manifold.chart_rate_transposed(e, fixed), e, w)
+        turned = ca.substitute(turned, ca.vertcat(e, fixed), ca.vertcat(ca.SX.zeros(model.nv), p))
+        return ca.Function("geared", names, [-2 * turned])
 
     def derivatives(self, q: ca.SX, e: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """l_q (tangent) and l_e of (1)."""
@@ -118,6 +148,8 @@ class DiscreteMechanics:
         w = e / h
         total = effort + self.friction(w)
         middle = self.manifold.integrate(q, e / 2)
+        if self._geared is not None:
+            total = total + self._geared(middle, w, *([self.parameters] if self.model.parameters else []))
         if self.plant.controller is not None:
             total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self.parameters)[0])
         if self.plant.elements is not None:

@@ -92,9 +92,9 @@ def greatest(a: Array, b: Array) -> Array:
 
 
 def clip(x: Array, most: Array) -> Array:
-    """Within -most to most."""
+    """Within -most to most. What is not a number stays so: of it, `fmin` and `fmax` would make a limit."""
     if is_symbolic(x, most):
-        return ca.fmin(ca.fmax(x, -most), most)
+        return ca.if_else(x > most, most, ca.if_else(x < -most, -most, x))
     return np.clip(x, -most, most)
 
 

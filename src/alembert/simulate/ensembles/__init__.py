@@ -138,7 +138,13 @@ def ensemble(
     if step is not None:
         check_steps("ensemble", duration, step)
     if keep:
-        check_records("ensemble", duration, interval, members * (model.nq + model.nv), hint=", or keep=False")
+        check_records(
+            "ensemble",
+            duration,
+            interval,
+            members * (model.nq + model.nv),
+            hint=", fewer members, or keep=False",
+        )
     fixed = {
         "duration": duration,
         "step": step,
