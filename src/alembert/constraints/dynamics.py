@@ -19,6 +19,10 @@ from alembert.arguments import mapping
 from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
+    BREAKS,
+    CONSISTENT,
+    RANK,
+    STILL,
     ConstrainedEfforts,
     ConstrainedResult,
     ConstraintAnalysis,
@@ -27,7 +31,6 @@ from alembert.constraints.results import (
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States, common_batch, name_list
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 

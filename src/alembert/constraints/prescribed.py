@@ -31,11 +31,10 @@ import numpy as np
 
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
-from alembert.constraints.results import ControlForces
+from alembert.constraints.results import CLOSED, CONSISTENT, FEASIBLE, ControlForces
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import States, common_batch
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, FEASIBLE
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis

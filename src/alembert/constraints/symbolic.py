@@ -9,8 +9,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.algorithm import Algorithm
-from alembert.algorithms.expressions import checked
-from alembert.algorithms.symbolic import Symbolic, Wrenches
+from alembert.algorithms.symbolic import Symbolic, Wrenches, checked
 from alembert.constraints import drives, reduced
 from alembert.constraints.derivatives import check_determined
 from alembert.constraints.dynamics import driven_dofs, weight_vector

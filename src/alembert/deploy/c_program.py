@@ -27,7 +27,7 @@ import numpy as np
 
 from alembert.arguments import names, unknown
 from alembert.constraints import compiled, rank
-from alembert.constraints.tolerances import RANK
+from alembert.constraints.results import RANK
 from alembert.deploy.acting import Acting, Given, Signal, acting
 from alembert.engine.c_export import c_function
 from alembert.errors import ArgumentError, UnsupportedError

@@ -1,7 +1,7 @@
 """The editor as a page of this machine: a small server behind the viewer's guard, and the actions it answers.
 
 The page asks for the state once and sends actions; every answer is the whole new state: the text, what it says, what is
-wrong with it and where, the picture and the Python. Only pages that know the token are answered (`alembert.view.guard`).
+wrong with it and where, the picture and the Python. Only pages that know the token are answered (`alembert.view.served`).
 """
 
 from __future__ import annotations

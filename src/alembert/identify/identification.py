@@ -35,13 +35,13 @@ import numpy as np
 from alembert.engine.blas import one_thread
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
-from alembert.identify import consistent, constrained, doubts
+from alembert.identify import consistent, constrained
 from alembert.identify.base import BaseParameters
-from alembert.identify.consistent_fit import ConsistentFit
+from alembert.identify.consistent import ConsistentFit
 from alembert.identify.constrained import Projection
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
-from alembert.identify.result import Identification
+from alembert.identify.result import CAUSES, Identification, doubts, impossible
 from alembert.model import Model
 from alembert.model.model import check_model
 from alembert.model.printing import unknown
@@ -132,7 +132,7 @@ def identify(
         include=include,
         smoothing=float(smoothing),
     )
-    for sentence in doubts.sentences(result):
+    for sentence in doubts(result):
         warn(f"identify: {sentence}", AlembertWarning, stacklevel=2)
     return result
 
@@ -317,11 +317,11 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
             x = fit.solve(x, weight)
     except NumericalError as error:
         columns = [problem.compiled.columns[k] for k in problem.free]
-        against = doubts.impossible(problem.base, columns, linear.beta, linear.errors)
+        against = impossible(problem.base, columns, linear.beta, linear.errors)
         if not against:
             raise
         raise NumericalError(
-            f"identify: no bodies come near the parameters that fit best ({against}). {doubts.CAUSES} "
+            f"identify: no bodies come near the parameters that fit best ({against}). {CAUSES} "
             "method='least_squares' gives those parameters as they are"
         ) from error
     inside = fit.inside(x)

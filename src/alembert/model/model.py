@@ -20,7 +20,7 @@ from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.forking import COMPILING
-from alembert.model import printing, sampling
+from alembert.model import printing
 from alembert.model.elements import (
     WORLD,
     Actuator,
@@ -37,7 +37,7 @@ from alembert.model.fingerprint import fingerprint
 from alembert.model.inertia import Inertia
 from alembert.model.methods import Methods
 from alembert.model.placement import Placement
-from alembert.model.space import Space, named
+from alembert.model.space import Space, named, random_configuration
 
 if TYPE_CHECKING:
     from alembert.algorithms import Compute
@@ -285,7 +285,7 @@ class Model(Methods):
             raise ArgumentError(
                 f"random_configuration: rng is {rng!r}, expected a numpy Generator or a seed"
             ) from None
-        return sampling.random_configuration(self, generator)
+        return random_configuration(self, generator)
 
     def split(self, vector: Any) -> dict[str, np.ndarray]:
         """A vector over q or v (…, nq or nv) as a dictionary by joint; fixed joints are left out.

@@ -12,13 +12,14 @@ the paper numbers them from the tips and has them lower. Nothing dense is formed
 
 from alembert.callable_module import make_callable
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Product, Recursion, Sum
-from alembert.operators.compiled import (
+from alembert.operators.of_model import (
+    SpatialOperators,
     admittance,
     diagonalising_velocities,
     innovations,
+    operators,
     velocities_from_diagonal,
 )
-from alembert.operators.of_model import SpatialOperators, operators
 
 __all__ = [
     "Blocks",

@@ -7,7 +7,7 @@ children collects them as sums in inward loops, and where the adjoint loop goes 
 
 Visits are recomputed in their adjoints; only what passed between nodes is stored for that.
 
-Reference: `vjp` of `alembert.sensitivity.directional`, on the unrolled program; held equal by
+Reference: `vjp` of `alembert.sensitivity.products`, on the unrolled program; held equal by
 tests/sensitivity/test_rolled_products.py.
 """
 

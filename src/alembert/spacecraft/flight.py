@@ -37,7 +37,7 @@ from alembert.simulate.controllers import Sampled, SymbolicLaw
 from alembert.simulate.elements import Places
 from alembert.simulate.mass_flow import MassFlow
 from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ProofMass, ReactionWheel, Thruster
-from alembert.spacecraft.magnetic import MagneticField
+from alembert.spacecraft.environment import MagneticField
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray

@@ -18,10 +18,10 @@ from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
 from alembert.view.animation import Animation
 from alembert.view.deformed import drawn
-from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
 from alembert.view.page import Still
 from alembert.view.scene import NamedFrame, Scene, ScenePart, body_poses, scene
+from alembert.view.served import Guard
 
 Array = np.ndarray
 

@@ -14,8 +14,8 @@ from alembert.view.notebook import framed, in_notebook
 from alembert.view.page import Still, page
 
 if TYPE_CHECKING:
-    from alembert.view.joint_widget import JointWidget
     from alembert.view.live import Viewer
+    from alembert.view.notebook import JointWidget
 
 
 class Shown:
@@ -41,7 +41,7 @@ def widget(model: Model, q: Any = None, *, height: int = 560, theme: str = "auto
     """
     if importlib.util.find_spec("anywidget") is None:
         raise UnsupportedError("widget: needs anywidget; pip install 'alembert[notebook]'")
-    from alembert.view.joint_widget import JointWidget
+    from alembert.view.notebook import JointWidget
 
     return JointWidget(model, q, height=height, theme=theme)
 

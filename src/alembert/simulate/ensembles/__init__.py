@@ -26,9 +26,8 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import INTEGRATORS
-from alembert.simulate.ensembles import checkpoint as disk
-from alembert.simulate.ensembles.backends import Backend, backend
-from alembert.simulate.ensembles.checkpoint import Checkpoint
+from alembert.simulate.ensembles import backends as disk
+from alembert.simulate.ensembles.backends import Backend, Checkpoint, backend
 from alembert.simulate.ensembles.members import (
     Draws,
     Question,
