@@ -10,7 +10,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import MODELS, STUDIES, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_model, load_model
+from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, argument, complete_model, load_model
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 
@@ -41,11 +41,10 @@ if TYPE_CHECKING:
 def info(
     model: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[MODEL]",
-            help="A file or a model of the library; without it, the library is listed.",
-            autocompletion=complete_model,
-            show_default=False,
+        argument(
+            "[MODEL]",
+            "A file or a model of the library; without it, the library is listed.",
+            complete=complete_model,
         ),
     ] = None,
     as_json: Json = False,
@@ -92,10 +91,8 @@ def convert(
     model: ModelName,
     target: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT",
-            help="The file to write: .toml or .yaml; .urdf, .mjcf (.xml), .sdf or .usda for other programs.",
-            show_default=False,
+        argument(
+            "OUT", "The file to write: .toml or .yaml; .urdf, .mjcf (.xml), .sdf or .usda for other programs."
         ),
     ],
     as_json: Json = False,
