@@ -17,8 +17,7 @@ from alembert.algorithms.algorithm import Options
 from alembert.algorithms.kernels import graph_kernel
 from alembert.algorithms.table import TABLE
 from alembert.check.states import Given
-from alembert.constraints.symbolic import constrained_options, inverse_options
-from alembert.constraints.table import CONSTRAINED
+from alembert.constraints.symbolic import CONSTRAINED, constrained_options, inverse_options
 from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model

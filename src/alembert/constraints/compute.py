@@ -39,8 +39,7 @@ from alembert.constraints.results import CLOSED
 from alembert.constraints.rows import ConstraintRows
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
-from alembert.constraints.symbolic import ConstrainedSymbolic
-from alembert.constraints.table import CONSTRAINED
+from alembert.constraints.symbolic import CONSTRAINED, ConstrainedSymbolic
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model

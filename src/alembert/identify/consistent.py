@@ -19,19 +19,19 @@ The physically consistent estimate: Newton steps along the curved valley that th
 With pi(x) the inertias at the log-Cholesky coordinates x (see `alembert.identify.consistent`) and frictions, armatures and
 rotor inertias as multiples x >= 0 of their scales:
 
-    min (1/2) |w (R pi(x) - z)|^2 + (1/2) |(x - x0) / spread|^2                                   (1)
+    min (1/2) |w (R pi(x) - z)|^2 + (1/2) |(x - x0) / spread|^2                                   (3)
 
 What the data fix is a steep valley, what they leave open its floor, which is as curved as the prior: there the term
 
-    S = sum_k lambda_k d^2 pi_k / dx^2,     lambda = w^2 R^T (R pi - z)                            (2)
+    S = sum_k lambda_k d^2 pi_k / dx^2,     lambda = w^2 R^T (R pi - z)                            (4)
 
 of the Hessian is as large as the prior's own, and without it (Gauss and Newton) steps creep. So a step d solves, over the
 entries that are not held at zero,
 
-    (A^T A + [S + 1/spread^2]_+ + mu C^2) d = -gradient,     A = w R dpi/dx                        (3)
+    (A^T A + [S + 1/spread^2]_+ + mu C^2) d = -gradient,     A = w R dpi/dx                        (5)
 
 with [.]_+ the same matrix with the absolute values of its eigenvalues, C the lengths of the columns, and mu by the ratio of
-the decrease to what (3) predicts (Nielsen 1999). A^T A is never formed: nearly noiseless data would square away the prior.
+the decrease to what (5) predicts (Nielsen 1999). A^T A is never formed: nearly noiseless data would square away the prior.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ _LEAST = 1e-2  # curvature of the floor, of that of the prior
 
 @dataclass(frozen=True, eq=False)
 class ConsistentFit:
-    """(1); x has ten entries for each body, then one for each other parameter."""
+    """(3); x has ten entries for each body, then one for each other parameter."""
 
     R: Array
     z: Array
@@ -266,7 +266,7 @@ class ConsistentFit:
         return D
 
     def solve(self, x: Array, weight: float) -> Array:
-        """The minimum of (1) with w = `weight`, from x."""
+        """The minimum of (3) with w = `weight`, from x."""
         bounded = np.arange(len(x)) >= self.count
         cost, r, p = self._cost(x, weight)
         mu = 1e-3
@@ -308,7 +308,7 @@ class ConsistentFit:
         return (cost if np.isfinite(cost) else np.inf), r, p
 
     def _floor(self, x: Array, force: Array, p: Array) -> tuple[Array, Array]:
-        """B with B^T B = [S + 1/spread^2]_+ of (3), and b with B^T b the gradient of the prior."""
+        """B with B^T B = [S + 1/spread^2]_+ of (5), and b with B^T b the gradient of the prior."""
         root, push = np.eye(len(x)) / self.spread, p.copy()
         theta, weights = (y[: self.count].reshape(-1, 10) for y in (x, force))
         curvature = log_cholesky_curvature(theta, weights, reference=self.tens)
@@ -322,7 +322,7 @@ class ConsistentFit:
 
 
 def _damped(A: Array, root: Array, r: Array, push: Array, columns: Array, mu: float) -> Array:
-    """(3) by orthogonal factors; `root` makes the columns independent whatever the data."""
+    """(5) by orthogonal factors; `root` makes the columns independent whatever the data."""
     rows = np.vstack([A / columns, root / columns, np.sqrt(mu) * np.eye(len(columns))])
     right = -np.concatenate([r, push, np.zeros(len(columns))])
     factor = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))

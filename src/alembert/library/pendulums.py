@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from alembert.errors import ArgumentError
 from alembert.joints import Friction, Limits, Prismatic, Revolute
-from alembert.library.shapes import BLUE, ORANGE, STEEL, rod
+from alembert.library.robots import BLUE, ORANGE, STEEL, rod
 from alembert.model import WORLD, Box, Inertia, Model, ModelBuilder, Sphere, Visual
 from alembert.model.placement import Placement
 

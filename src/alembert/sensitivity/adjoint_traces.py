@@ -22,7 +22,6 @@ import casadi as ca
 from alembert.sensitivity.traces import DifferentiatedTrace, Scalars, weight_of
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Program
-from alembert.sweeps.values import elements
 from alembert.sweeps.visits import (
     ADDED,
     BARS,
@@ -40,6 +39,7 @@ from alembert.sweeps.visits import (
     PairsTrace,
     Trace,
     Visit,
+    elements,
     hashes,
     only_used,
     world_area,

@@ -34,7 +34,7 @@ How a joint's subspace and own effort change with its own coordinates, by differ
 
 With b(q, v) = (dS/dt) v and derivatives along the joint's tangent directions, all in body axes:
 
-    s = d(S v)/dq,    t = d(S a + b)/dq,    b_v = db/dv,    g = d(S^T F)/dq at fixed F             (1)
+    s = d(S v)/dq,    t = d(S a + b)/dq,    b_v = db/dv,    g = d(S^T F)/dq at fixed F             (10)
 
 They vanish where S is constant.
 """
@@ -54,7 +54,7 @@ from alembert.sweeps.program import Extent, Pairs, Program, inward, outward
 
 @dataclass(frozen=True, eq=False)
 class SubspaceTerms:
-    """The terms (1)."""
+    """The terms (10)."""
 
     s: ca.SX
     t: ca.SX
@@ -63,7 +63,7 @@ class SubspaceTerms:
 
 
 def subspace_terms(node: Node, q: ca.SX, v: ca.SX, a: ca.SX, F: ca.SX) -> SubspaceTerms | None:
-    """(1) for the force F on the body; None where S is constant."""
+    """(10) for the force F on the body; None where S is constant."""
     x, y, z, f = (
         ca.SX.sym(name, n) for name, n in (("q", node.nq), ("v", node.nv), ("a", node.nv), ("F", 6))
     )

@@ -49,7 +49,7 @@ Second derivatives are for exact Hessians: contracted with a weight, at the cost
 
 Directions of configurations are tangent: with q' = T(q) dq, the matrix of `Space.rate`,
 
-    jvp = df/dq T dq + df/dv dv + ...,      vjp = (T^T (df/dq)^T, (df/dv)^T, ...) lambda       (1)
+    jvp = df/dq T dq + df/dv dv + ...,      vjp = (T^T (df/dq)^T, (df/dv)^T, ...) lambda       (9)
 
 An algorithm is a CasADi function; `turned` says which of its inputs are configurations.
 """

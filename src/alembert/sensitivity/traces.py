@@ -21,7 +21,6 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program
-from alembert.sweeps.values import elements
 from alembert.sweeps.visits import (
     ADDED,
     INNER,
@@ -35,6 +34,7 @@ from alembert.sweeps.visits import (
     PairsTrace,
     Trace,
     Visit,
+    elements,
 )
 
 Scalars = list[ca.SX]

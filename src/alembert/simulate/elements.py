@@ -18,10 +18,10 @@ Friction and creep where the two sides of a loop slide on each other, under the 
 With s the velocity of frame b's point of contact relative to a, tangential there, N the size of the reaction's force and
 mu the coefficient of friction, what acts on b is
 
-    f = -mu N s / sqrt(s^2 + speed^2)                                          dry friction             (1)
-    f = -F s / |s|,   F = mu N (1 - (1 - x)^3),   x = min(1, creep |s| / (3 mu N travel))               (2)
+    f = -mu N s / sqrt(s^2 + speed^2)                                          dry friction             (3)
+    f = -F s / |s|,   F = mu N (1 - (1 - x)^3),   x = min(1, creep |s| / (3 mu N travel))               (4)
 
-and its opposite on a, at the same point. (2) is the creep of rolling wheels (Vermeulen, Johnson, Contact of nonspherical
+and its opposite on a, at the same point. (4) is the creep of rolling wheels (Vermeulen, Johnson, Contact of nonspherical
 elastic bodies transmitting tangential forces, J. Appl. Mech. 31 (1964) 338, without spin, alike in both directions): for
 small creepages |s| / travel the force is creep |s| / travel, for large ones mu N.
 """
@@ -54,10 +54,10 @@ TINY = 1e-24
 
 @dataclass(frozen=True)
 class ContactFriction:
-    """Friction at a `loop` that slides (a point on a line, curve, plane or surface; surfaces that touch), (1).
+    """Friction at a `loop` that slides (a point on a line, curve, plane or surface; surfaces that touch), (3).
 
     `coefficient` is mu; below `speed` [m/s] dry friction fades to zero, so that its equations are smooth: a body at rest on
-    a slope creeps at a fraction of it. With `creep` [N], the force per unit of creepage, it is that of a rolling wheel, (2);
+    a slope creeps at a fraction of it. With `creep` [N], the force per unit of creepage, it is that of a rolling wheel, (4);
     `travel` [m/s] is the speed with which the wheel rolls. The normal force is found together with the friction.
     """
 

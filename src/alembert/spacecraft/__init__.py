@@ -43,6 +43,7 @@ from alembert.spacecraft.estimators import triad as triad
 from alembert.spacecraft.flight import FlightSoftware as FlightSoftware
 from alembert.spacecraft.flight import FlightTask as FlightTask
 from alembert.spacecraft.flight import Hardware as Hardware
+from alembert.spacecraft.flight import SharedFunction as SharedFunction
 from alembert.spacecraft.flight import pulses as pulses
 from alembert.spacecraft.frames import geodetic as geodetic
 from alembert.spacecraft.frames import lvlh as lvlh
@@ -86,7 +87,6 @@ from alembert.spacecraft.sensors import magnetometer as magnetometer
 from alembert.spacecraft.sensors import position_fix as position_fix
 from alembert.spacecraft.sensors import star_tracker as star_tracker
 from alembert.spacecraft.sensors import sun_sensor as sun_sensor
-from alembert.spacecraft.shared_functions import SharedFunction as SharedFunction
 from alembert.spacecraft.surfaces import Facet as Facet
 from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag

@@ -15,12 +15,12 @@ After Dwyer and Sira-Ramirez (1988); Dwyer, Karray and Kim (1989).
 The craft has the inertia J = J_0 + D, |D| <= d, of which J_0 is known, and a disturbance torque |f| <= F acts. With the law
 `sliding_mode`, s = w + c e, e the vector part of the error's quaternion,
 
-    J s' = -w x (D w) + c D e' + f - k sat(s/p),      |w| <= |s| + c,   |e'| <= |w|/2                                   (1)
+    J s' = -w x (D w) + c D e' + f - k sat(s/p),      |w| <= |s| + c,   |e'| <= |w|/2                                   (5)
 
 Let a be the largest |s| on the way, k = T + n with T = d (a + c)^2 + c d (a + c)/2 + F. As s_i sat(s_i/p) >= |s_i| - p/4,
 V = s^T J s / 2 obeys
 
-    V' <= -n |s| + (3/4) p k,                                                                                          (2)
+    V' <= -n |s| + (3/4) p k,                                                                                          (6)
 
 so that |s| falls to 2 r, r = (3/4) p k / n, within 2 j |s_0| / n (j and i the largest and least moments of inertia), and
 stays below q = 2 r sqrt(j/i); on the way a <= sqrt(j/i) max(|s_0|, 2 r). Then (|e|^2)' = e_0 (e s - c |e|^2) takes |e| below
