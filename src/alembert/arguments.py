@@ -42,6 +42,12 @@ def unknown(sentence: str, name: Any, known: Iterable[str]) -> str:
     return f"{sentence} {name!r}; there is {shown or 'none'}"
 
 
+def check_known(sentence: str, name: Any, known: Iterable[Any]) -> None:
+    """Refuse a name that is none of those there are, with the sentence of `unknown`."""
+    if name not in known:
+        raise ArgumentError(unknown(sentence, name, known))
+
+
 def numbers(
     function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
 ) -> Array:

@@ -12,10 +12,9 @@ from alembert.algorithms import directional_kernels, results
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.kinematics import Kinematics
 from alembert.algorithms.table import TABLE
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.algorithms.results import (
@@ -158,8 +157,7 @@ class Derivatives(Kinematics):
             raise ArgumentError(f"{function}: sensitive_to is {names!r}, expected a list of names{hint}")
         known = list(self.model.parameter_values)
         for name in names:
-            if name not in known:
-                raise ArgumentError(unknown(f"{function}: sensitive_to: no parameter", name, known))
+            check_known(f"{function}: sensitive_to: no parameter", name, known)
         return [known.index(name) for name in names]
 
     def effort_slopes(

@@ -36,10 +36,10 @@ from alembert.algorithms.algorithm import Options, graph_inputs, graph_results
 from alembert.algorithms.compositions import Composition
 from alembert.algorithms.frames import check_about, check_reference
 from alembert.algorithms.table import TABLE, find
+from alembert.arguments import check_known
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.model.printing import unknown
 from alembert.sensitivity import adjoint_traces, products
 
 if TYPE_CHECKING:
@@ -411,8 +411,7 @@ def gathered(mode: str, frames: Sequence[str], along: Mapping[str, Any] | None) 
     """The directions of wrenches, zero for those not named."""
     given = dict(along or {})
     for frame in given:
-        if frame not in frames:
-            raise ArgumentError(unknown(f"{mode}: along_wrenches: no wrench acts on", frame, frames))
+        check_known(f"{mode}: along_wrenches: no wrench acts on", frame, frames)
     return [given.get(frame, [0.0] * 6) for frame in frames]
 
 

@@ -23,11 +23,10 @@ from alembert.algorithms.results import (
     InverseDerivatives,
 )
 from alembert.algorithms.table import TABLE, find
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
 from alembert.engine.kernel import Argument
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.spatial import Pose
 from alembert.sweeps import Program, Tree
 
@@ -43,8 +42,7 @@ def parameter_column(function: str, model: Model, parameters: Any) -> Any:
     if not isinstance(parameters, Mapping):
         return parameters
     for key in parameters:
-        if key not in model.parameter_values:
-            raise ArgumentError(unknown(f"{function}: no parameter", key, model.parameter_values))
+        check_known(f"{function}: no parameter", key, model.parameter_values)
     entries = [(key, slice(k, k + 1)) for k, key in enumerate(model.parameter_values) if key in parameters]
     given = [(f"parameter {key!r}", s, parameters[key]) for key, s in entries]
     return joined(function, given, list(model.parameter_values.values()))

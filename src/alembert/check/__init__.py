@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alembert.algorithms.table import TABLE, all_with, find
+from alembert.arguments import check_known
 from alembert.check.oracles import (
     CONFIGURATIONS,
     ORACLES,
@@ -37,7 +38,6 @@ from alembert.check.states import Given, samples
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
@@ -142,8 +142,7 @@ def derivatives(
     check_model("check.derivatives", model)
     if not model.nv:
         raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
-    if oracle not in ORACLES:
-        raise ArgumentError(unknown("check.derivatives: no oracle", oracle, ORACLES))
+    check_known("check.derivatives: no oracle", oracle, ORACLES)
     names = (
         list(all_with("has_derivatives"))
         if name == "all"

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from alembert.arguments import unknown
 from alembert.cli import console
 from alembert.cli.console import OutputOptions
 from alembert.cli.help import CommandEntry, command_help, group_help, section
@@ -29,7 +30,6 @@ from alembert.cli.models import Floating as Floating
 from alembert.cli.models import PackageDirs as PackageDirs
 from alembert.cli.models import load_model as _load  # noqa: F401  (for commands that were there before)
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError, NumericalError, UnsupportedError
-from alembert.model.printing import unknown
 
 OK, FAILED, BAD_INPUT, UNSUPPORTED, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXIT_CODES = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alembert.arguments import unknown
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
 from alembert.cli.models import argument, option
 from alembert.cli.scenes import SCENES, DemoScene, coloured
 from alembert.errors import ArgumentError, made_folder
-from alembert.model.printing import unknown
 from alembert.study.parts import Grid
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alembert.arguments import check_known
 from alembert.cli import console
 from alembert.cli.app import MODELS, STUDIES, Json, command
 from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, argument, complete_model, load_model
-from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -151,8 +150,7 @@ def schema(
     ] = "model",
 ) -> None:
     """Print the JSON schema of a file format, for editors and other programs."""
-    if kind not in KINDS:
-        raise ArgumentError(unknown("schema: there is no kind of files", kind, KINDS))
+    check_known("schema: there is no kind of files", kind, KINDS)
     if kind == "study":
         from alembert.study.file import json_schema
     else:

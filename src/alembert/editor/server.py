@@ -17,11 +17,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from alembert.arguments import unknown
 from alembert.editor.document import ModelDocument
 from alembert.editor.forms import forms
 from alembert.editor.python_source import python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
-from alembert.model.printing import unknown
 from alembert.view.page import asset, scene_data
 from alembert.view.served import Served, ServedPage, page_text
 

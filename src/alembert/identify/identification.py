@@ -32,6 +32,7 @@ from warnings import warn
 
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.engine.blas import one_thread
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
@@ -44,7 +45,6 @@ from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_r
 from alembert.identify.result import CAUSES, Identification, doubts, impossible
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 Method = Literal["consistent", "least_squares"]

@@ -19,6 +19,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms import kernels
+from alembert.arguments import check_known
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
@@ -27,7 +28,6 @@ from alembert.joints import Friction
 from alembert.model import Model
 from alembert.model.methods import Coordinates, projected
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 from alembert.sensitivity import regressor as steps
 from alembert.sensitivity.regressor import REGRESSOR, TERMS, Parameter
 from alembert.sweeps import INVERSE_DYNAMICS, Tree
@@ -55,8 +55,7 @@ class NamedRegressor:
 def compile_named(model: Model, names: tuple[str, ...]) -> NamedRegressor:
     known = [name for name, _ in model.parameters]
     for name in names:
-        if name not in known:
-            raise ArgumentError(unknown("regressor: no parameter", name, known))
+        check_known("regressor: no parameter", name, known)
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError(f"regressor: of names the parameter {name!r} more than once")
@@ -203,8 +202,7 @@ def _of_names(
 def _values(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, float]:
     """Of all named parameters."""
     for name, value in (parameters or {}).items():
-        if name not in model.parameter_values:
-            raise ArgumentError(unknown("regressor: no parameter", name, model.parameter_values))
+        check_known("regressor: no parameter", name, model.parameter_values)
         if np.ndim(value):
             raise ArgumentError(
                 f"regressor: parameter {name!r} has shape {np.shape(value)}, expected a number"
@@ -268,8 +266,7 @@ def compile_regressor(
 ) -> CompiledRegressor:
     """The compiled regressor of a model; see `regressor` for the options."""
     for term in include:
-        if term not in TERMS:
-            raise ArgumentError(unknown("regressor: include: no term", term, TERMS))
+        check_known("regressor: include: no term", term, TERMS)
     if not smoothing > 0:
         raise ArgumentError(f"regressor: smoothing is {smoothing}, expected a positive speed")
     for name in model.space.of_bodies:

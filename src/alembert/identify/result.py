@@ -20,14 +20,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alembert.errors import ArgumentError, ModelError
+from alembert.arguments import check_known
+from alembert.errors import ModelError
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, regressor
 from alembert.joints import Friction
 from alembert.linear.printing import html_text
 from alembert.model import Body, Inertia, Joint, Model
-from alembert.model.printing import unknown
 from alembert.sensitivity.regressor import Parameter
 from alembert.sweeps import Tree
 
@@ -125,8 +125,7 @@ class Identification:
 
     def estimate(self, name: str) -> tuple[float, float]:
         """Value and standard error of a parameter."""
-        if name not in self.names:
-            raise ArgumentError(unknown("estimate: no parameter", name, self.names))
+        check_known("estimate: no parameter", name, self.names)
         k = self.names.index(name)
         return float(self.values[k]), float(self.standard_errors[k])
 

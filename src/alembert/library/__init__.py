@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from alembert.errors import ArgumentError
+from alembert.arguments import check_known
 from alembert.library.example_joints import example_joint as example_joint
 from alembert.library.pendulums import acrobot as acrobot
 from alembert.library.pendulums import branched_acrobot as branched_acrobot
@@ -20,7 +20,6 @@ from alembert.library.robots import pitcher as pitcher
 from alembert.library.robots import truss_arm as truss_arm
 from alembert.library.satellite import satellite as satellite
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 _MODELS: dict[str, Callable[..., Model]] = {
     "pendulum": pendulum,
@@ -49,6 +48,5 @@ def names() -> tuple[str, ...]:
 
 def make(name: str, **options: Any) -> Model:
     """A model by its name, with the options of the function of that name."""
-    if name not in _MODELS:
-        raise ArgumentError(unknown("library.make: no model", name, _MODELS))
+    check_known("library.make: no model", name, _MODELS)
     return _MODELS[name](**options)

@@ -28,7 +28,7 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
 from alembert.control.codesign import DesignPoint
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -41,7 +41,6 @@ from alembert.linear.outputs import outputs as output_rows
 from alembert.linear.uncertain import UncertainLinearModel, uncertain_linear_model
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 
@@ -260,8 +259,7 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.InputColumns, 
         raise ArgumentError(f"linearize: parameters is {names!r}, expected a list of names")
     known = list(model.parameter_values)
     for name in [names] if isinstance(names, str) else names:
-        if name not in known:
-            raise ArgumentError(unknown("linearize: parameters: no parameter", name, known))
+        check_known("linearize: parameters: no parameter", name, known)
         for actuator in given.actuators:
             if name in names_in(actuator.gear) and np.any(tau[..., quantities.driven(model, actuator)]):
                 raise UnsupportedError(

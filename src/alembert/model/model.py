@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import check_known, numbers
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.forking import COMPILING
@@ -308,8 +308,7 @@ class Model(Methods):
 
         known = {field.name for field in dataclasses.fields(self)}
         for name in changes:
-            if name not in known:
-                raise ArgumentError(printing.unknown("replace: no field", name, known))
+            check_known("replace: no field", name, known)
         if isinstance(changes.get("parameters"), Mapping):
             merged = self.parameter_values | dict(changes["parameters"])
             for name in merged.keys() - self.parameter_values.keys():

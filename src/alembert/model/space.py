@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import numbers, unknown
+from alembert.arguments import check_known, numbers
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import JointType, Limits
@@ -309,8 +309,7 @@ def named(
         raise ArgumentError(f"{function}: got {given!r}, expected a mapping from joints to numbers")
     values: list[tuple[Array, int]] = []
     for name, value in given.items():
-        if name not in places:
-            raise ArgumentError(unknown(f"{function}: no joint or coordinate", name, places))
+        check_known(f"{function}: no joint or coordinate", name, places)
         try:
             part = np.asarray(value, dtype=float)
         except (TypeError, ValueError):

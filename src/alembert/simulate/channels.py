@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.flexible.section_loads import cut_at
 from alembert.linear import quantities
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.elements import Elements
 from alembert.spatial import quaternion
 
@@ -266,8 +266,7 @@ def _meaning(model: Model, name: str, states: States) -> Meaning:
         model.frame(frame)
         return _of_frame(frame, (quantity,))
     if kind == "sensor":
-        if rest not in sensors:
-            raise ArgumentError(unknown("simulate: record: no sensor", rest, sensors))
+        check_known("simulate: record: no sensor", rest, sensors)
         sensor = sensors[rest]
         if sensor.of_joint:
             return _states(model, "q" if sensor.kind == "joint_position" else "v", sensor.target)
@@ -386,8 +385,7 @@ def _continuous(q_wxyz: Array) -> Array:
 
 def _actuator(model: Model, name: str) -> Meaning:
     known = quantities.actuators(model)
-    if name not in known:
-        raise ArgumentError(unknown("simulate: record: no actuator", name, known))
+    check_known("simulate: record: no actuator", name, known)
     actuator = known[name]
     k = quantities.driven(model, actuator)
 
@@ -437,8 +435,7 @@ def _flexible(model: Model, kind: str, name: str) -> Meaning:
 
 def _reaction(model: Model, name: str) -> Meaning:
     rows = model.constrained_compute.rows
-    if name not in rows.names:
-        raise ArgumentError(unknown("simulate: record: no loop, coupling or equation", name, rows.names))
+    check_known("simulate: record: no loop, coupling or equation", name, rows.names)
     components: tuple[str, ...]
     units: tuple[str, ...]
     if rows.kinds[name] == "loop":

@@ -37,13 +37,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, evaluate, scalar
 from alembert.joints import Free
 from alembert.model import LoopJoint, Model
-from alembert.model.printing import unknown
 from alembert.spatial import Force, Pose, quaternion
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll

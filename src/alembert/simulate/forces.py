@@ -13,11 +13,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import names
+from alembert.arguments import check_known, names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
-from alembert.model.printing import unknown
 from alembert.simulate.elements import ElementForces, Places, numbers
 from alembert.spatial import Pose, so3
 
@@ -252,8 +251,7 @@ def limited_coordinates(
 ) -> list[tuple[int, int, float, float]]:
     """(coordinate, speed, lower, upper) of all limits of the joints named, or of all joints."""
     for name in joints or ():
-        if name not in model.joint_indices:
-            raise ArgumentError(unknown(f"{who}: no joint", name, model.joint_indices))
+        check_known(f"{who}: no joint", name, model.joint_indices)
     found = []
     for joint in model.space:
         if joints is not None and joint.name not in joints:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.constraints import compiled
 from alembert.constraints.compiled import Held, moving, terms_and_solution
 from alembert.constraints.drives import upper_solution
@@ -35,7 +36,6 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.simulate.elements import ForceLaw, Places, reactions_read
 

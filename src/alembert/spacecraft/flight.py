@@ -42,9 +42,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.controllers import Sampled, SymbolicLaw
 from alembert.simulate.elements import Places
 from alembert.simulate.mass_flow import MassFlow

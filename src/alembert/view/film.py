@@ -27,8 +27,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import AlembertError, ArgumentError, FileError, UnsupportedError
-from alembert.model.printing import unknown
 from alembert.view.animation import as_animation
 from alembert.view.page import THEMES, write_page
 
@@ -293,8 +293,7 @@ def write_film(
     if width < 16 or height < 16 or not rate > 0 or not speed > 0:
         raise ArgumentError(f"write_film: size {size}, rate {rate} and speed {speed} must be positive")
     for name in show:
-        if name not in SWITCHES:
-            raise ArgumentError(unknown("write_film: show: there is no", name, SWITCHES))
+        check_known("write_film: show: there is no", name, SWITCHES)
     motion = as_animation(shown)
     span = float(motion.time[-1] - motion.time[0])
     count = round(span * rate / speed) + 1

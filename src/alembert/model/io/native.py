@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError, UnsupportedError, writing
 from alembert.expression import Expression
 from alembert.joints import PAIRS, REGISTRY, Pair
@@ -31,7 +32,6 @@ from alembert.model.io.notes import explanations, is_word, walk
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format, described
 from alembert.model.model import Model, check_model
 from alembert.model.placement import Placement
-from alembert.model.printing import unknown
 
 SYNTAX: dict[str, ModuleType] = {"toml": toml, "yaml": yaml, "yml": yaml}
 _MOST_ERRORS = 5

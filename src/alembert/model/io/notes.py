@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError, ModelError, warn
 from alembert.model.builder import ModelBuilder
 from alembert.model.checking import massless_tips
@@ -22,7 +23,6 @@ from alembert.model.inertia import Inertia
 from alembert.model.io.location import Place
 from alembert.model.io.schema import UnknownKeyError, described
 from alembert.model.model import Model
-from alembert.model.printing import unknown
 
 Kinds = Callable[[Place], Iterable[str]]
 Refine = Callable[[Place, Any, str], Place]

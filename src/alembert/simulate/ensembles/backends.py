@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.engine.kernel import limit_threads
 from alembert.errors import ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.meaning import meaning
-from alembert.model.printing import unknown
 from alembert.simulate.ensembles.members import MemberBlock, Question, ignore_what_is_recorded
 
 
@@ -131,8 +131,7 @@ class Backend:
 
 @contextmanager
 def backend(name: str, question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
-    if name not in BACKENDS:
-        raise ArgumentError(unknown("ensemble: no backend", name, BACKENDS))
+    check_known("ensemble: no backend", name, BACKENDS)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ArgumentError(f"ensemble: workers is {workers!r}, expected a positive integer")
     if cluster is not None and name != "dask":
