@@ -25,6 +25,7 @@ from alembert.check.oracles import (
     CONFIGURATIONS,
     ORACLES,
     SECOND,
+    Given,
     Oracle,
     flat,
     frame_of,
@@ -32,9 +33,9 @@ from alembert.check.oracles import (
     has_expression,
     inputs,
     per_minimal_set,
+    samples,
     wrench_frame,
 )
-from alembert.check.states import Given, samples
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.model import check_model

@@ -23,12 +23,12 @@ from alembert.simulate.events import Lock as Lock
 from alembert.simulate.events import Release as Release
 from alembert.simulate.events import WithParameters as WithParameters
 from alembert.simulate.forces import Bushing as Bushing
+from alembert.simulate.forces import CentralGravity as CentralGravity
 from alembert.simulate.forces import Drag as Drag
 from alembert.simulate.forces import ForceElement as ForceElement
+from alembert.simulate.forces import GravityGradient as GravityGradient
 from alembert.simulate.forces import SoftStop as SoftStop
 from alembert.simulate.forces import SpringDamper as SpringDamper
-from alembert.simulate.gravity import CentralGravity as CentralGravity
-from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
 from alembert.simulate.inputs import Table as Table

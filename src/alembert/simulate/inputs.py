@@ -25,7 +25,7 @@ from alembert.simulate.channels import Request
 from alembert.simulate.controllers import for_each
 from alembert.simulate.elements import ElementForces, Elements, Places, reactions_read
 from alembert.simulate.events import Event, Lock, Release, extended
-from alembert.simulate.gravity import GravityField
+from alembert.simulate.forces import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
 from alembert.simulate.reaction_loads import ReactionLoads
 

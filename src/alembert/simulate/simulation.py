@@ -25,7 +25,7 @@ from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
-from alembert.simulate.gravity import GravityField
+from alembert.simulate.forces import GravityField
 from alembert.simulate.inputs import Inputs, Loads, Stabilisation, as_sequence
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule

@@ -29,7 +29,7 @@ from alembert.errors import ArgumentError
 from alembert.joints import Free
 from alembert.model import WORLD, Model
 from alembert.simulate.events import Event, WithParameters
-from alembert.simulate.gravity import EARTH
+from alembert.simulate.forces import EARTH
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.atmosphere import Atmosphere, cira72, height_over_ellipsoid
 from alembert.spacecraft.epochs import Epoch
