@@ -10,14 +10,12 @@ estimate can follow.
 from __future__ import annotations
 
 import dataclasses
-import io
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from alembert.arguments import check_known
@@ -26,7 +24,7 @@ from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, regressor
 from alembert.joints import Friction
-from alembert.linear.printing import html_text
+from alembert.linear import printing
 from alembert.model import Body, Inertia, Joint, Model
 from alembert.sensitivity.regressor import Parameter
 from alembert.sweeps import Tree
@@ -175,54 +173,44 @@ class Identification:
 
     def table(self) -> Table:
         """All identified parameters."""
-        table = Table(title=f"{self.prior_model.name}: parameters ({self.method})", title_justify="left")
-        for head in ("parameter", "prior", "estimate", "std error", "from data"):
-            table.add_column(head, justify="left" if head == "parameter" else "right", no_wrap=True)
-        for k in self.free:
-            table.add_row(
+        rows = (
+            (
                 self.names[k],
                 f"{self.prior[k]:.5g}",
                 f"{self.values[k]:.5g}",
                 f"{self.standard_errors[k]:.2g}",
                 f"{100 * self.informed[k]:.0f} %",
             )
-        return table
+            for k in self.free
+        )
+        columns = ("parameter", "prior", "estimate", "std error", "from data")
+        return printing.table(f"{self.prior_model.name}: parameters ({self.method})", columns, rows)
 
     def base_table(self) -> Table:
         """The base parameters, by least squares and as they come out of the estimates."""
-        table = Table(title=f"{self.prior_model.name}: base parameters", title_justify="left")
-        for head in ("base parameter", "prior", "least squares", "std error", self.method):
-            table.add_column(head, justify="left" if head.startswith("base") else "right")
-        rows = zip(
-            self.base.base_names,
-            self.base_prior,
-            self.base_values,
-            self.base_standard_errors,
-            self.base_consistent,
-            strict=True,
+        found = (self.base_prior, self.base_values, self.base_standard_errors, self.base_consistent)
+        rows = (
+            (name if len(name) < 60 else name[:56] + " ...", f"{p:.5g}", f"{x:.5g}", f"{e:.2g}", f"{y:.5g}")
+            for name, p, x, e, y in zip(self.base.base_names, *found, strict=True)
         )
-        for name, prior, value, error, found in rows:
-            short = name if len(name) < 60 else name[:56] + " ..."
-            table.add_row(short, f"{prior:.5g}", f"{value:.5g}", f"{error:.2g}", f"{found:.5g}")
-        return table
+        columns = ("base parameter", "prior", "least squares", "std error", self.method)
+        return printing.table(f"{self.prior_model.name}: base parameters", columns, rows)
 
     def effort_table(self) -> Table:
         """How well the efforts are explained."""
-        table = Table(title="efforts", title_justify="left")
-        for head in ("speed", "noise", "rms residual", "R^2"):
-            table.add_column(head, justify="left" if head == "speed" else "right")
-        for name, noise, rms, r2 in zip(self.effort_names, self.noise, self.rms, self.r_squared, strict=True):
-            table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
-        return table
+        found = zip(self.effort_names, self.noise, self.rms, self.r_squared, strict=True)
+        rows = (
+            (name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
+            for name, noise, rms, r2 in found
+        )
+        return printing.table("efforts", ("speed", "noise", "rms residual", "R^2"), rows)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=110, color_system=None, force_jupyter=False)
-        console.print(self.table(), self.base_table(), self.effort_table(), sep="\n")
-        text = console.file.getvalue()  # type: ignore[attr-defined]
-        return f"{text}{len(self.data)} samples; {self.excitation}"
+        tables = printing.text(self.table(), self.base_table(), self.effort_table())
+        return f"{tables}\n{len(self.data)} samples; {self.excitation}"
 
     def _repr_html_(self) -> str:
-        return html_text(str(self))
+        return printing.html_text(str(self))
 
     def __repr__(self) -> str:
         return (
