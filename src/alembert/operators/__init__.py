@@ -10,7 +10,7 @@ the speeds. Bodies are numbered base first, so that phi, psi and [I + H phi K] a
 the paper numbers them from the tips and has them lower. Nothing dense is formed but by `dense()`.
 """
 
-from alembert.callable_module import make_callable
+from alembert.arguments import make_callable
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Product, Recursion, Sum
 from alembert.operators.of_model import (
     SpatialOperators,

@@ -1,6 +1,6 @@
 """Inverse kinematics: `al.reach(model, tasks)`, and the tasks."""
 
-from alembert.callable_module import make_callable as _make_callable
+from alembert.arguments import make_callable as _make_callable
 from alembert.reach.curve import ReferenceCurve as ReferenceCurve
 from alembert.reach.curve import Tracked as Tracked
 from alembert.reach.curve import track_curve as track_curve

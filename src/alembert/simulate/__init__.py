@@ -1,7 +1,7 @@
 """Motion in time: integrators on manifolds, controllers, events and records."""
 
+from alembert.arguments import make_callable as _make_callable
 from alembert.arguments import tell_wrong_types as _tell_wrong_types
-from alembert.callable_module import make_callable as _make_callable
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators

@@ -32,8 +32,8 @@ from alembert.study.task import (
     Task,
     TaskResult,
 )
+from alembert.study.tasks.linearize import write_json
 from alembert.study.tasks.simulate import PLOT
-from alembert.study.tasks.trim import write_json
 
 if TYPE_CHECKING:
     from alembert.identify import Identification, Measurements
