@@ -33,9 +33,6 @@ from typer.core import TyperCommand, TyperGroup
 from alembert.arguments import unknown
 from alembert.cli import console
 from alembert.cli.console import OutputOptions
-from alembert.cli.models import File as File
-from alembert.cli.models import Floating as Floating
-from alembert.cli.models import PackageDirs as PackageDirs
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 
 WIDEST = 100
@@ -79,10 +76,6 @@ def group_help(context: Any, entries: Mapping[str, CommandEntry], panels: Sequen
     rest = [command for name, command in group.commands.items() if name not in entries]
     parts += [_section("More", _commands(rest)), _section("Options", parameters(group)[1]), closing]
     return _joined(parts)
-
-
-def section(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    return _section(title, rows)
 
 
 def parameters(command: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -224,7 +217,7 @@ class _Group(TyperGroup):
         )
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        codes = section("Exit codes", [(str(code), text) for code, text in EXIT_CODES.items()])
+        codes = _section("Exit codes", [(str(code), text) for code, text in EXIT_CODES.items()])
         closing = f"{codes}\n\nStart with: alembert demo, alembert new acrobot, alembert info acrobot"
         formatter.write(group_help(ctx, COMMANDS, PANELS, closing))
 

@@ -77,7 +77,6 @@ ModelName = Annotated[
         complete=complete_model,
     ),
 ]
-File = ModelName
 Floating = Annotated[bool, typer.Option("--floating", help="URDF: put a free joint under the root.")]
 PackageDirs = Annotated[
     list[Path] | None,
