@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from alembert.check.oracles import (
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.model import check_model
+from alembert.model.printing import as_text
 
 Array = np.ndarray
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
@@ -108,9 +108,7 @@ class DerivativeCheck:
         return table
 
     def __str__(self) -> str:
-        console = Console(file=StringIO(), width=110, color_system=None, force_jupyter=False)
-        console.print(self)
-        return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+        return as_text(self, markup=True)
 
 
 def derivatives(

@@ -24,8 +24,7 @@ from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, regressor
 from alembert.joints import Friction
-from alembert.linear import printing
-from alembert.model import Body, Inertia, Joint, Model
+from alembert.model import Body, Inertia, Joint, Model, printing
 from alembert.sensitivity.regressor import Parameter
 from alembert.sweeps import Tree
 
@@ -206,7 +205,7 @@ class Identification:
         return printing.table("efforts", ("speed", "noise", "rms residual", "R^2"), rows)
 
     def __str__(self) -> str:
-        tables = printing.text(self.table(), self.base_table(), self.effort_table())
+        tables = printing.as_text(self.table(), self.base_table(), self.effort_table())
         return f"{tables}\n{len(self.data)} samples; {self.excitation}"
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""The live viewer: a page served by viser to this machine only (see `guard`), with sliders or a timeline for motions.
+"""The live viewer: a page served by viser to this machine only (see `Guard`), with sliders or a timeline for motions.
 
 It runs beside the program: making a `Viewer` returns at once, `stop` ends it. Nodes of the scene are named by numbers,
 and names of a model are only ever labels, which the page shows as text.
