@@ -1,10 +1,4 @@
-"""How models and results look in notebooks: a page in a frame, tables, pictures. Names are escaped.
-
-A model in a notebook whose joints are Python's as well: moved by hand they are read, set in Python they move.
-
-The picture is the stand-alone page in a sandbox (`alembert.view.page`), which exchanges slider values with the widget. Needs
-anywidget, of the extra `notebook`.
-"""
+"""How models and results look in notebooks: a page in a frame, tables, pictures. Names are escaped."""
 
 from __future__ import annotations
 
@@ -15,64 +9,8 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import anywidget
-import numpy as np
-import traitlets
-
-from alembert.arguments import numbers
-from alembert.errors import UnsupportedError
-from alembert.model import Model
-from alembert.view.page import Still, asset, page
-from alembert.view.sliders import configuration
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Array = np.ndarray
-
-
-class JointWidget(anywidget.AnyWidget):
-    """Made by `al.view.widget`: `q` is where the joints are, as sliders and mouse have them; it can be set."""
-
-    _esm = asset("widget.js")
-    page = traitlets.Unicode().tag(sync=True)
-    height = traitlets.Int(560).tag(sync=True)
-    x = traitlets.List(traitlets.Float()).tag(sync=True)
-    """values of the sliders, one for each degree of freedom"""
-
-    def __init__(self, model: Model, q: Any = None, *, height: int = 560, theme: str = "auto") -> None:
-        still = Still(model, q)
-        text = page([still], theme=theme, told=True)
-        if model.nv == 0 or any(body.flexible is not None for body in model.bodies):
-            raise UnsupportedError(
-                f"widget: {model.name!r} has {'bodies that deform' if model.nv else 'no joint that moves'}; al.view(model) "
-                "shows it without Python"
-            )
-        self._model, self._start = model, np.asarray(still.q, dtype=float)
-        super().__init__(page=text, height=int(height), x=self._values(self._start))
-
-    def _values(self, q: Array) -> list[float]:
-        """Of the sliders: coordinates where these add, displacements from the start elsewhere."""
-        moved, found = self._model.difference(self._start, q), np.zeros(self._model.nv)
-        for o in self._model.space:
-            found[o.v] = q[o.q] if o.type.is_vector_space else moved[o.v]
-        return [float(value) for value in found]
-
-    @property
-    def q(self) -> Array:
-        """(nq,)"""
-        return np.asarray(configuration(self._model, self._start, np.array(self.x)))
-
-    @q.setter
-    def q(self, value: Any) -> None:
-        q = numbers("widget", "q", value, self._model.nq, batch=False)
-        self._model.space.check("widget", q)
-        self.x = self._values(q)
-
-    def on_move(self, function: Callable[[Array], Any]) -> None:
-        """Call `function(q)` whenever the joints have moved, by hand or by Python."""
-        self.observe(lambda _: function(self.q), names="x")
 
 
 def framed(page: str, *, height: int = 560) -> str:

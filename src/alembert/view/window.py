@@ -15,7 +15,7 @@ from alembert.view.page import Still, page
 
 if TYPE_CHECKING:
     from alembert.view.live import Viewer
-    from alembert.view.notebook import JointWidget
+    from alembert.view.joint_widget import JointWidget
 
 
 class Shown:
@@ -41,7 +41,7 @@ def widget(model: Model, q: Any = None, *, height: int = 560, theme: str = "auto
     """
     if importlib.util.find_spec("anywidget") is None:
         raise UnsupportedError("widget: needs anywidget; pip install 'alembert[notebook]'")
-    from alembert.view.notebook import JointWidget
+    from alembert.view.joint_widget import JointWidget
 
     return JointWidget(model, q, height=height, theme=theme)
 
