@@ -14,8 +14,8 @@ from alembert.view.notebook import framed, in_notebook
 from alembert.view.page import Still, page
 
 if TYPE_CHECKING:
-    from alembert.view.live import Viewer
     from alembert.view.joint_widget import JointWidget
+    from alembert.view.live import Viewer
 
 
 class Shown:
