@@ -19,8 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from alembert.cli import app
-from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
-from alembert.cli.help import summary
+from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS, summary
 from alembert.study.file import EVERY_TASK, TASKS, StudyEntry
 from alembert.study.laws import KINDS, EventEntry, FeedbackEntry, PDEntry, PythonEntry
 

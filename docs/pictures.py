@@ -16,7 +16,7 @@ from PIL import Image
 
 import alembert as al
 from alembert.editor import edit
-from alembert.view.browser import Browser
+from alembert.view.film import Browser
 
 FOLDER = Path(__file__).parent / "images"
 

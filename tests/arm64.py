@@ -22,9 +22,8 @@ from alembert.algorithms import kernels
 from alembert.algorithms.table import TABLE
 from alembert.deploy import compiler
 from alembert.engine import codegen, vectormath
-from alembert.engine.code import Code
 from alembert.engine.kernel import Kernel
-from alembert.engine.target import Target, declarations, sincos_symbol
+from alembert.engine.target import Code, Target, declarations, sincos_symbol
 
 TARGET = Target("aarch64-linux-gnu", "cortex-a72", "", True, 2)
 MODELS = ("two_link", "arm7", "satellite", "humanoid")

@@ -23,11 +23,11 @@ def pytest_collection_finish():
 @pytest.fixture(scope="session")
 def chromium():
     """One headless browser for all tests."""
-    from alembert.view import browser
+    from alembert.view import film
 
-    if browser.find() is None:
+    if film.find() is None:
         pytest.skip("pages are looked at in Chromium or Chrome, and none of them is installed")
-    with browser.Browser(width=720, height=480, timeout=120) as running:
+    with film.Browser(width=720, height=480, timeout=120) as running:
         yield running
 
 

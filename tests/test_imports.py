@@ -9,7 +9,6 @@ import pytest
 import alembert
 
 ORDER = [
-    "callable_module",
     "errors",
     "arguments",
     "meaning",

@@ -3,6 +3,8 @@
 Wrong types are told from the annotations of functions (`tell_wrong_types`). A call that fails with an error of Python's is
 looked at again: an argument that is not what its annotation says is named. Calls that succeed are not looked at, so nothing
 that works is refused. Checks of values, which know more than a type, stay in the functions.
+
+`make_callable` makes a package one that can be called: `al.identify(model, data)` next to `al.identify.Measurements`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -40,6 +43,12 @@ def unknown(sentence: str, name: Any, known: Iterable[str]) -> str:
         return f"{sentence} {name!r}; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"{sentence} {name!r}; there is {shown or 'none'}"
+
+
+def check_known(sentence: str, name: Any, known: Iterable[Any]) -> None:
+    """Refuse a name that is none of those there are, with the sentence of `unknown`."""
+    if name not in known:
+        raise ArgumentError(unknown(sentence, name, known))
 
 
 def numbers(
@@ -308,3 +317,28 @@ def _classes(name: str) -> tuple[type, ...]:
 
 def _is_protocol(found: type) -> bool:
     return bool(getattr(found, "_is_protocol", False))
+
+
+def make_callable(name: str, function: Callable[..., Any]) -> None:
+    """Let a call of the package `name` be a call of `function`, its main one, and `help` begin with its arguments."""
+
+    class CallableModule(ModuleType):
+        __call__ = staticmethod(function)
+        __signature__ = property(lambda self: inspect.signature(function))
+
+    first, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n")
+    package = sys.modules[name]
+    package.__doc__ = "\n".join([first, "", _call(function), rest]).rstrip()
+    package.__class__ = CallableModule
+
+
+def _call(function: Callable[..., Any]) -> str:
+    """The signature as text, an argument to a line."""
+    lines, keywords = [f"{function.__name__}("], False
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keywords:
+            lines.append("    *,")
+            keywords = True
+        lines.append(f"    {parameter},")
+    return "\n".join([*lines, f") -> {signature.return_annotation}"])

@@ -8,4 +8,4 @@ from alembert.model.io.convert import from_mujoco as from_mujoco
 from alembert.model.io.convert import from_pinocchio as from_pinocchio
 from alembert.model.io.convert import to_mujoco as to_mujoco
 from alembert.model.io.convert import to_pinocchio as to_pinocchio
-from alembert.model.io.mjcf_keyframes import keyframes as keyframes
+from alembert.model.io.mjcf import keyframes as keyframes

@@ -26,7 +26,7 @@ from alembert.errors import AlembertWarning
 from alembert.identify import regressor
 from alembert.linear import place_poles
 from alembert.operators import operators
-from alembert.operators.compiled import _kernel as operator_kernel
+from alembert.operators.of_model import _kernel as operator_kernel
 
 ARM = library.arm7()
 Q, V = np.full(7, 0.3), np.linspace(-1, 1, 7)

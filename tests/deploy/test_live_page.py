@@ -12,7 +12,7 @@ import pytest
 import alembert as al
 from alembert import ArgumentError, library
 from alembert.simulate import DynamicController, Sampled, SymbolicLaw
-from alembert.view.browser import Browser, find
+from alembert.view.film import Browser, find
 
 STATE = {"q0": [0.6, -0.4], "v0": [0.3, 0.0]}
 RUN = """

@@ -21,7 +21,7 @@ from alembert import (
     library,
 )
 from alembert.errors import NumericalError, UnsupportedError
-from alembert.identify import Measurements, consistent_fit, identify, is_consistent, regressor
+from alembert.identify import Measurements, consistent, identify, is_consistent, regressor
 
 
 def motion(model, count=400, seed=0):
@@ -348,7 +348,7 @@ def test_much_data_of_a_whole_arm_settle():
 
 
 def test_an_estimate_that_does_not_settle_is_refused(monkeypatch):
-    monkeypatch.setattr(consistent_fit, "_ITERATIONS", 2)
+    monkeypatch.setattr(consistent, "_ITERATIONS", 2)
     with pytest.raises(NumericalError, match="the consistent estimate has not settled after 2 iterations"):
         identify(disturbed(arm()), measured(arm(), 0.02))
 

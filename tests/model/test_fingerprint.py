@@ -13,7 +13,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError
 from alembert.meaning import meaning
-from alembert.model.fingerprint import fingerprint
+from alembert.model.model import fingerprint
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from alembert import Friction, Inertia, ModelBuilder, Placement, Revolute, Rotor, library
-from alembert.check.oracles import ORACLES, wrench_frame
-from alembert.check.states import _regular
+from alembert.check.oracles import ORACLES, _regular, wrench_frame
 from alembert.joints import REGISTRY
 
 STATES = 100  # of each joint type: more than a thousand together

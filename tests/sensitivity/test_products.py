@@ -10,7 +10,7 @@ from alembert.algorithms.table import TABLE
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
-from alembert.sensitivity import directional, products
+from alembert.sensitivity import products
 
 PROGRAMS = {name: entry.sweeps for name, entry in TABLE.items() if entry.program}
 
@@ -46,11 +46,11 @@ def differentiated(model, mode, program, names):
     x = [ca.SX.sym("x", *a.shape) for a in given]
     at, more = x[: len(inputs)], x[len(inputs) :]
     if mode == "jvp":
-        value, change = directional.jvp(f, tree, algorithm.turned, at, more)
+        value, change = products.jvp(f, tree, algorithm.turned, at, more)
         found = [ca.vertcat(value, change)]
     else:
-        found = directional.vjp(f, tree, algorithm.turned, at, directional.stacked(more))
-    return given, results, ca.Function("product", x, [directional.stacked([x.T for x in found])])
+        found = products.vjp(f, tree, algorithm.turned, at, products.stacked(more))
+    return given, results, ca.Function("product", x, [products.stacked([x.T for x in found])])
 
 
 def compare(model, mode, program, names, lowering):

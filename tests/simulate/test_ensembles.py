@@ -660,7 +660,7 @@ def test_checkpoints_that_cannot_be_written(model, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("alembert.simulate.ensembles.checkpoint.os.fsync", full)
+    monkeypatch.setattr("alembert.simulate.ensembles.backends.os.fsync", full)
     with pytest.raises(
         FileError, match="cannot be written: No space left on device; blocks that are there stay"
     ):

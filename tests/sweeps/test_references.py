@@ -24,9 +24,9 @@ FAST = {
     "sensitivity.mass_factor": ("alembert.sweeps.operators", "sweeps/test_references.py"),
     "sensitivity.inverse_dynamics": ("alembert.sweeps.inverse_dynamics", "sensitivity/test_derivatives.py"),
     "sensitivity.products": ("alembert.sensitivity.traces", "sensitivity/test_products.py"),
-    "sensitivity.curvature": ("alembert.sensitivity.directional", "sensitivity/test_curvature.py"),
-    "sensitivity.traces": ("alembert.sensitivity.directional", "sensitivity/test_rolled_products.py"),
-    "sensitivity.adjoint_traces": ("alembert.sensitivity.directional", "sensitivity/test_rolled_products.py"),
+    "sensitivity.curvature": ("alembert.sensitivity.products", "sensitivity/test_curvature.py"),
+    "sensitivity.traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
+    "sensitivity.adjoint_traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
     "sensitivity.regressor": ("alembert.sweeps.inverse_dynamics", "sensitivity/test_regressor.py"),
 }
 """module -> its reference, and the tests that hold the two equal"""

@@ -253,7 +253,7 @@ def test_two_viewers_have_two_tokens():
 def test_a_server_that_does_not_ask_the_guard_is_not_used(monkeypatch):
     from contextlib import nullcontext
 
-    from alembert.view.guard import Guard
+    from alembert.view.served import Guard
 
     monkeypatch.setattr(Guard, "installed", lambda self: nullcontext())
     with pytest.raises(

@@ -14,7 +14,7 @@ import alembert as al
 from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import loads
 from alembert.view import Animation, write_html, write_page
-from alembert.view.browser import Browser, find
+from alembert.view.film import Browser, find
 from alembert.view.page import scene_data
 from alembert.view.scene import body_poses
 from alembert.view.sliders import configuration

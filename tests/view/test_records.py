@@ -7,7 +7,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, FileError, UnsupportedError
-from alembert.view import browser, film, read_motion, write_film
+from alembert.view import film, read_motion, write_film
 from alembert.view.window import Shown
 
 
@@ -68,7 +68,7 @@ def test_bad_records(tmp_path):
 
 def test_a_film_as_gif(run, tmp_path):
     image = pytest.importorskip("PIL.Image")
-    if browser.find() is None:
+    if film.find() is None:
         pytest.skip("films are drawn by Chromium or Chrome, and none of them is installed")
     path = run.to_film(tmp_path / "run.gif", size=(160, 120), rate=10.0)
     with image.open(path) as picture:

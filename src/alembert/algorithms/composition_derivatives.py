@@ -29,7 +29,7 @@ from alembert.algorithms.compositions import (
     SweepCall,
     Total,
 )
-from alembert.sensitivity import directional, products
+from alembert.sensitivity import products
 from alembert.sweeps import Tree
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _symbols(f: ca.Function) -> tuple[list[ca.SX], list[ca.SX]]:
 def _tangent_of(f: ca.Function) -> ca.Function:
     x, y = _symbols(f)
     d = [ca.SX.sym("d", *each.shape) for each in x]
-    along = ca.jtimes(directional.stacked(y), directional.stacked(x), directional.stacked(d))
+    along = ca.jtimes(products.stacked(y), products.stacked(x), products.stacked(d))
     return ca.Function("tangent", [*x, *d], [*y, *_like(along, y)])
 
 
@@ -213,7 +213,7 @@ def _adjoint_of(f: ca.Function, kept: Sequence[int]) -> ca.Function:
     x, y = _symbols(f)
     w = [ca.SX.sym("w", *each.shape) for each in y]
     wanted = [x[k] for k in kept]
-    back = ca.jtimes(directional.stacked(y), directional.stacked(wanted), directional.stacked(w), True)
+    back = ca.jtimes(products.stacked(y), products.stacked(wanted), products.stacked(w), True)
     return ca.Function("adjoint", [*x, *w], _like(back, wanted))
 
 

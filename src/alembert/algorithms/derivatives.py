@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from alembert.algorithms import directional_kernels, results
+from alembert.algorithms import directional_kernels
+from alembert.algorithms.evaluation import Parameters, Wrenches
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.kinematics import Kinematics
+from alembert.algorithms.results import (
+    ForwardDerivatives,
+    HybridDerivatives,
+    HybridResult,
+    InverseDerivatives,
+)
 from alembert.algorithms.table import TABLE
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
-
-if TYPE_CHECKING:
-    from alembert.algorithms.results import (
-        ForwardDerivatives,
-        HybridDerivatives,
-        HybridResult,
-        InverseDerivatives,
-    )
-
 
 Array = np.ndarray
 
@@ -37,8 +34,8 @@ class Derivatives(Kinematics):
         q: Any,
         v: Any,
         a: Any,
-        wrenches: Mapping[str, Any] | None,
-        parameters: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
         sensitive_to: Sequence[str],
     ) -> InverseDerivatives:
         name = "inverse_dynamics_derivatives"
@@ -52,29 +49,29 @@ class Derivatives(Kinematics):
         if chosen:
             values = self.parameter_array(name, parameters)
             slopes = by_name(self.effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
-        return results.InverseDerivatives(dq, dv, da, forces, slopes)
+        return InverseDerivatives(dq, dv, da, forces, slopes)
 
     def forward_dynamics_derivatives(
         self,
         q: Any,
         v: Any,
         tau: Any,
-        wrenches: Mapping[str, Any] | None,
-        parameters: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
         sensitive_to: Sequence[str],
     ) -> ForwardDerivatives:
         a, dq, dv, dtau, slopes = self.acceleration_slopes(q, v, tau, wrenches, parameters, sensitive_to)
         forces = self.generalised_forces(q, wrenches, parameters)
         by_frame = {frame: dtau @ J for frame, J in forces.items()}
-        return results.ForwardDerivatives(a, dq, dv, dtau, by_frame, slopes)
+        return ForwardDerivatives(a, dq, dv, dtau, by_frame, slopes)
 
     def acceleration_slopes(
         self,
         q: Any,
         v: Any,
         tau: Any,
-        wrenches: Mapping[str, Any] | None,
-        parameters: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
         sensitive_to: Sequence[str],
     ) -> tuple[Array, Array, Array, Array, Mapping[str, Array]]:
         """The accelerations and their derivatives by q, v, tau and named parameters."""
@@ -92,8 +89,8 @@ class Derivatives(Kinematics):
         v: Any,
         accelerations: Mapping[str, Any] | None,
         torques: Mapping[str, Any] | None,
-        wrenches: Mapping[str, Any] | None,
-        parameters: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
         sensitive_to: Sequence[str],
     ) -> HybridDerivatives:
         name = "hybrid_dynamics_derivatives"
@@ -110,8 +107,8 @@ class Derivatives(Kinematics):
         q: Any,
         v: Any,
         prescribed: Array,
-        wrenches: Mapping[str, Any] | None,
-        parameters: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
         sensitive_to: Sequence[str],
     ) -> HybridDerivatives:
         """At a result of hybrid dynamics, where a mask marks the speeds that follow accelerations."""
@@ -149,7 +146,7 @@ class Derivatives(Kinematics):
             values = self.parameter_array(name, parameters)
             tau_p = self.effort_slopes(q, v, result.accelerations, values, wrenches, chosen)
             slopes = by_name(complete(tau_p, -inverse @ tau_p[..., f, :]), sensitive_to)
-        return results.HybridDerivatives(result, by_q, by_v, given, forces, slopes)
+        return HybridDerivatives(result, by_q, by_v, given, forces, slopes)
 
     def parameter_indices(self, function: str, names: Sequence[str]) -> list[int]:
         """Which parameters are named."""
@@ -158,18 +155,11 @@ class Derivatives(Kinematics):
             raise ArgumentError(f"{function}: sensitive_to is {names!r}, expected a list of names{hint}")
         known = list(self.model.parameter_values)
         for name in names:
-            if name not in known:
-                raise ArgumentError(unknown(f"{function}: sensitive_to: no parameter", name, known))
+            check_known(f"{function}: sensitive_to: no parameter", name, known)
         return [known.index(name) for name in names]
 
     def effort_slopes(
-        self,
-        q: Any,
-        v: Any,
-        a: Array,
-        values: Array,
-        wrenches: Mapping[str, Any] | None,
-        chosen: Sequence[int],
+        self, q: Any, v: Any, a: Array, values: Array, wrenches: Wrenches | None, chosen: Sequence[int]
     ) -> Array:
         """dtau/dp of the tree's inverse dynamics at a fixed motion, (..., nv, parameters); `values` are all."""
         arrays = [np.asarray(x, dtype=float) for x in (q, v, a, values)]
@@ -184,7 +174,7 @@ class Derivatives(Kinematics):
         return np.swapaxes(change, -1, -2)
 
     def generalised_forces(
-        self, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
+        self, q: Any, wrenches: Wrenches | None, parameters: Parameters
     ) -> dict[str, Array]:
         """For each frame, the matrix J^T of the efforts that a wrench on it is worth, (..., nv, 6)."""
         return {
@@ -197,15 +187,12 @@ class Derivatives(Kinematics):
         name: str,
         at: Sequence[Any],
         along: Sequence[Any],
-        wrenches: Mapping[str, Any] | None,
-        along_wrenches: Mapping[str, Any] | None,
-        frame: str | None,
-        reference: Reference | None,
-        about: str | None,
+        wrenches: Wrenches | None,
+        along_wrenches: Wrenches | None,
+        **options: Any,
     ) -> tuple[Any, Any]:
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
-        options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
         kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
         changes = directional_kernels.gathered("jvp", tuple(forces), moved)
         count = len(kernel.arguments) // 2
@@ -222,17 +209,9 @@ class Derivatives(Kinematics):
         return found if half == 1 else (found[:half], found[half:])
 
     def vjp(
-        self,
-        name: str,
-        at: Sequence[Any],
-        weight: Any,
-        wrenches: Mapping[str, Any] | None,
-        frame: str | None,
-        reference: Reference | None,
-        about: str | None,
+        self, name: str, at: Sequence[Any], weight: Any, wrenches: Wrenches | None, **options: Any
     ) -> tuple[Any, ...]:
         forces = mapping("vjp", "wrenches", wrenches)
-        options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
         kernel = self.directional_kernel("vjp", name, wrenches=tuple(forces), **options)
         found = self._weighted("vjp", kernel, name, at, weight, forces)
         gradients = found if isinstance(found, tuple) else (found,)
@@ -245,19 +224,10 @@ class Derivatives(Kinematics):
         return (*gradients[:start], *gradients[start + len(forces) :], by_frame)
 
     def hessian(
-        self,
-        name: str,
-        at: Sequence[Any],
-        weight: Any,
-        wrenches: Mapping[str, Any] | None,
-        frame: str | None,
-        reference: Reference | None,
-        about: str | None,
+        self, name: str, at: Sequence[Any], weight: Any, wrenches: Wrenches | None, **options: Any
     ) -> Any:
         forces = mapping("hessian", "wrenches", wrenches)
-        kernel = self.hessian_kernel(
-            "hessian", name, at, wrenches=tuple(forces), frame=frame, reference=reference, about=about
-        )
+        kernel = self.hessian_kernel("hessian", name, at, wrenches=tuple(forces), **options)
         return _held(name, self.model.nv, self._weighted("hessian", kernel, name, at, weight, forces))
 
     def second_derivatives(self, name: str, at: Sequence[Any], **options: Any) -> Any:
@@ -287,13 +257,7 @@ class Derivatives(Kinematics):
         return tuple(found) if len(found) > 1 else found[0]
 
     def _weighted(
-        self,
-        mode: str,
-        kernel: Kernel,
-        name: str,
-        at: Sequence[Any],
-        weight: Any,
-        forces: Mapping[str, Any],
+        self, mode: str, kernel: Kernel, name: str, at: Sequence[Any], weight: Any, forces: Mapping[str, Any]
     ) -> Any:
         weights = [a for a in kernel.arguments if a.name.startswith("weight of ")]
         named = [replace(a, name=a.name.removeprefix("weight of ")) for a in weights]

@@ -36,11 +36,11 @@ from alembert.algorithms.algorithm import Options, graph_inputs, graph_results
 from alembert.algorithms.compositions import Composition
 from alembert.algorithms.frames import check_about, check_reference
 from alembert.algorithms.table import TABLE, find
+from alembert.arguments import check_known
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.model.printing import unknown
-from alembert.sensitivity import adjoint_traces, directional, products
+from alembert.sensitivity import adjoint_traces, products
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -374,13 +374,13 @@ def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca
     values, more = symbols[: len(found.inputs)], symbols[len(found.inputs) :]
     tree = model.compute.tree
     if mode == "jvp":
-        value, change = directional.jvp(f, tree, found.turned, values, more)
+        value, change = products.jvp(f, tree, found.turned, values, more)
         made = [*_split(value, found.results), *_split(change, found.results)]
     elif mode == "vjp":
-        made = directional.vjp(f, tree, found.turned, values, directional.stacked(more))
+        made = products.vjp(f, tree, found.turned, values, products.stacked(more))
     else:
-        weight, held = directional.stacked(more), int(found.with_parameters)
-        made = [directional.hessian(f, tree, found.turned, values, weight, held)]
+        weight, held = products.stacked(more), int(found.with_parameters)
+        made = [products.hessian(f, tree, found.turned, values, weight, held)]
     return ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in made])
 
 
@@ -411,8 +411,7 @@ def gathered(mode: str, frames: Sequence[str], along: Mapping[str, Any] | None) 
     """The directions of wrenches, zero for those not named."""
     given = dict(along or {})
     for frame in given:
-        if frame not in frames:
-            raise ArgumentError(unknown(f"{mode}: along_wrenches: no wrench acts on", frame, frames))
+        check_known(f"{mode}: along_wrenches: no wrench acts on", frame, frames)
     return [given.get(frame, [0.0] * 6) for frame in frames]
 
 

@@ -20,14 +20,13 @@ from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.physical import Physical
 from alembert.algorithms.results import HybridResult
 from alembert.algorithms.table import TABLE, known_as
-from alembert.arguments import common, mapping, numbers
+from alembert.arguments import check_known, common, mapping, numbers, unknown
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.joints import JointType
 from alembert.model import Placement
 from alembert.model.placement import PlacementProduct
-from alembert.model.printing import unknown
 from alembert.model.space import Owner, with_own_axis
 from alembert.spatial import Pose
 from alembert.sweeps import Tree
@@ -107,8 +106,7 @@ class Arguments:
         if parameters is None or not mapping(name, "parameters", parameters):
             return defaults
         for key in parameters:
-            if key not in self.model.parameter_values:
-                raise ArgumentError(unknown(f"{name}: no parameter", key, self.model.parameter_values))
+            check_known(f"{name}: no parameter", key, self.model.parameter_values)
         columns = {
             key: self.numbers(name, f"parameter {key!r}", parameters.get(key, value))
             for key, value in self.model.parameters

@@ -23,9 +23,9 @@ import casadi as ca
 from alembert import sweeps
 from alembert.algorithms import derivative_kernels, kernels
 from alembert.algorithms.algorithm import Algorithm, Build, GraphInputs, Results, solved
+from alembert.arguments import unknown
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
-from alembert.model.printing import unknown
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.spatial import Motion

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from alembert.algorithms.table import TABLE, all_with, find
+from alembert.arguments import check_known
 from alembert.check.oracles import (
     CONFIGURATIONS,
     ORACLES,
     SECOND,
+    Given,
     Oracle,
     flat,
     frame_of,
@@ -31,13 +32,13 @@ from alembert.check.oracles import (
     has_expression,
     inputs,
     per_minimal_set,
+    samples,
     wrench_frame,
 )
-from alembert.check.states import Given, samples
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
+from alembert.model.printing import as_text
 
 Array = np.ndarray
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
@@ -107,9 +108,7 @@ class DerivativeCheck:
         return table
 
     def __str__(self) -> str:
-        console = Console(file=StringIO(), width=110, color_system=None, force_jupyter=False)
-        console.print(self)
-        return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+        return as_text(self, markup=True)
 
 
 def derivatives(
@@ -142,8 +141,7 @@ def derivatives(
     check_model("check.derivatives", model)
     if not model.nv:
         raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
-    if oracle not in ORACLES:
-        raise ArgumentError(unknown("check.derivatives: no oracle", oracle, ORACLES))
+    check_known("check.derivatives: no oracle", oracle, ORACLES)
     names = (
         list(all_with("has_derivatives"))
         if name == "all"

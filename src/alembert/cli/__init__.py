@@ -3,15 +3,10 @@
 # ruff: noqa: F401, I001  (each module adds its commands, in the order in which the help lists them)
 from alembert.cli import files as _files
 from alembert.cli import view as _view
-from alembert.cli import build as _build
-from alembert.cli import simulation as _simulation
-from alembert.cli import optimisation as _optimisation
-from alembert.cli import linear as _linear
-from alembert.cli import identification as _identification
+from alembert.cli import tasks as _tasks
 from alembert.cli import studies as _studies
 from alembert.cli import verify as _verify
 from alembert.cli import demo as _demo
 from alembert.cli import bench as _bench
-from alembert.cli import cache as _cache
 from alembert.cli.app import app as app
 from alembert.cli.app import main as main

@@ -1,4 +1,4 @@
-"""`alembert bench MODEL`: how fast a model's algorithms are on this machine."""
+"""`alembert bench MODEL`: how fast a model's algorithms are here; `alembert cache`: the compiled kernels on disk."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alembert.cli import console
-from alembert.cli.app import PROGRAM, Json, command
-from alembert.cli.models import Floating, PackageDirs, Strict, complete_model, load_model
+from alembert.cli.app import PROGRAM, Command, CommandGroup, Json, app, command, describe
+from alembert.cli.models import Floating, PackageDirs, Strict, argument, complete_model, load_model, option
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.study.parts import Grid
 
 if TYPE_CHECKING:
     from alembert.model import Model
+
 
 ROUND = 0.002
 """s of one repeat: shorter than a slice of the scheduler, so that the least of many is one that nobody interrupted"""
@@ -68,25 +69,19 @@ class BenchRow:
 )
 def bench(
     model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A file or a model of the library; arm7.",
-            autocompletion=complete_model,
-            show_default=False,
-        ),
+        str, argument("MODEL", "A file or a model of the library; arm7.", complete=complete_model)
     ] = "arm7",
-    batch: Annotated[int, typer.Option(metavar="STATES", help="In one call.")] = 1024,
-    repeats: Annotated[int, typer.Option(metavar="COUNT", help="The least of so many is taken.")] = 30,
+    batch: Annotated[int, option("STATES", "In one call.")] = 1024,
+    repeats: Annotated[int, option("COUNT", "The least of so many is taken.")] = 30,
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
     strict: Strict = False,
 ) -> None:
     """Measure the algorithms of a model: microseconds per call, and per state in a batch."""
-    for option, value in (("--batch", batch), ("--repeats", repeats)):
+    for name, value in (("--batch", batch), ("--repeats", repeats)):
         if value < 1:
-            raise ArgumentError(f"{option} {value}: expected a positive whole number")
+            raise ArgumentError(f"{name} {value}: expected a positive whole number")
     found = load_model(model, floating, package_dir, strict)
     peer, why = _pinocchio(found)
     rows = []
@@ -238,3 +233,52 @@ def _pinocchio(model: Model) -> tuple[dict[str, Callable[..., Any]] | None, str]
         "inverse_dynamics_derivatives": lambda *_: pin.computeRNEADerivatives(other, data, q, v, x),
     }
     return functions, f"peer: Pinocchio {pin.__version__}, called from Python"
+
+
+describe(
+    "cache",
+    panel=PROGRAM,
+    examples=[
+        ("alembert cache", "where the kernels are, how many, how large"),
+        ("alembert cache clear", "remove them; they are compiled again when needed"),
+    ],
+    keys={
+        "folder": "where the kernels are, or null when the cache is off",
+        "kernels": "how many there are",
+        "bytes": "their size",
+        "removed": "(clear, and alone) how many were removed",
+    },
+)
+cache = typer.Typer(cls=CommandGroup, invoke_without_command=True)
+app.add_typer(cache, name="cache")
+
+
+@cache.callback()
+def _cache(context: typer.Context, as_json: Json = False) -> None:
+    """Show or clear the compiled kernels kept on disk."""
+    if context.invoked_subcommand is None:
+        show(as_json)
+
+
+@cache.command(cls=Command)
+def show(as_json: Json = False) -> None:
+    """Where the kernels are, how many, and how large."""
+    from alembert.engine import cache as kernels
+
+    folder = kernels.directory()
+    entries, size = ([], 0) if folder is None else (kernels.entries(), kernels.size())
+    text = f"{folder}: {_count(len(entries))}, {size / 1e6:.1f} MB" if folder else "the cache is off"
+    console.answer({"folder": folder, "kernels": len(entries), "bytes": size}, as_json, text)
+
+
+@cache.command(cls=Command)
+def clear(as_json: Json = False) -> None:
+    """Remove all kernels; they are compiled again when needed."""
+    from alembert.engine import cache as kernels
+
+    removed = kernels.clear()
+    console.answer({"removed": removed}, as_json, f"removed {_count(removed)}")
+
+
+def _count(kernels: int) -> str:
+    return f"{kernels} kernel{'' if kernels == 1 else 's'}"

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alembert.arguments import unknown
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
+from alembert.cli.models import argument, option
 from alembert.cli.scenes import SCENES, DemoScene, coloured
 from alembert.errors import ArgumentError, made_folder
-from alembert.model.printing import unknown
 from alembert.study.parts import Grid
 
 if TYPE_CHECKING:
@@ -51,15 +52,10 @@ def _complete_scene(incomplete: str) -> list[str]:
 )
 def demo(
     scene: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCENE", help="Which (see --list); all.", autocompletion=_complete_scene),
+        list[str] | None, argument("SCENE", "Which (see --list); all.", complete=_complete_scene)
     ] = None,
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the page goes.")] = Path(
-        "demo-output"
-    ),
-    members: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Dispersed flights of the flagship.")
-    ] = 1000,
+    folder: Annotated[Path, option("FOLDER", "Where the page goes.")] = Path("demo-output"),
+    members: Annotated[int, option("N", "Dispersed flights of the flagship.", min=1)] = 1000,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alembert.arguments import check_known
 from alembert.cli import console
 from alembert.cli.app import MODELS, STUDIES, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_model, load_model
-from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
+from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, argument, complete_model, load_model
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -41,11 +40,10 @@ if TYPE_CHECKING:
 def info(
     model: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[MODEL]",
-            help="A file or a model of the library; without it, the library is listed.",
-            autocompletion=complete_model,
-            show_default=False,
+        argument(
+            "[MODEL]",
+            "A file or a model of the library; without it, the library is listed.",
+            complete=complete_model,
         ),
     ] = None,
     as_json: Json = False,
@@ -92,10 +90,8 @@ def convert(
     model: ModelName,
     target: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT",
-            help="The file to write: .toml or .yaml; .urdf, .mjcf (.xml), .sdf or .usda for other programs.",
-            show_default=False,
+        argument(
+            "OUT", "The file to write: .toml or .yaml; .urdf, .mjcf (.xml), .sdf or .usda for other programs."
         ),
     ],
     as_json: Json = False,
@@ -154,8 +150,7 @@ def schema(
     ] = "model",
 ) -> None:
     """Print the JSON schema of a file format, for editors and other programs."""
-    if kind not in KINDS:
-        raise ArgumentError(unknown("schema: there is no kind of files", kind, KINDS))
+    check_known("schema: there is no kind of files", kind, KINDS)
     if kind == "study":
         from alembert.study.file import json_schema
     else:

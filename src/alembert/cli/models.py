@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 
+def option(metavar: str, help: str, *names: str, complete: Any = None, **more: Any) -> Any:
+    """An option with a value; its default is said where it is not None."""
+    return typer.Option(*names, metavar=metavar, help=help, autocompletion=complete, **more)
+
+
+def argument(metavar: str, help: str, *, complete: Any = None) -> Any:
+    return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
+
+
 def complete_model(incomplete: str) -> list[str]:
     """Files and folders, and the names of the library."""
     from alembert import library
@@ -62,14 +71,12 @@ def complete_integrator(incomplete: str) -> list[tuple[str, str]]:
 
 ModelName = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A file (.toml, .yaml, .urdf, .xml, .mjcf) or a model of the library (acrobot, library:chain,n=20).",
-        show_default=False,
-        autocompletion=complete_model,
+    argument(
+        "MODEL",
+        "A file (.toml, .yaml, .urdf, .xml, .mjcf) or a model of the library (acrobot, library:chain,n=20).",
+        complete=complete_model,
     ),
 ]
-File = ModelName
 Floating = Annotated[bool, typer.Option("--floating", help="URDF: put a free joint under the root.")]
 PackageDirs = Annotated[
     list[Path] | None,
@@ -83,11 +90,7 @@ Strict = Annotated[
 ]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option(
-        "--parameter",
-        metavar="NAME=VALUE",
-        help="A parameter of the model, if not at its default. May be repeated.",
-    ),
+    option("NAME=VALUE", "A parameter of the model, if not at its default. May be repeated.", "--parameter"),
 ]
 
 

@@ -13,7 +13,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import FAILED, STUDIES, Json, command
-from alembert.cli.models import complete_file
+from alembert.cli.models import argument, complete_file, option
 
 
 def _complete_study(incomplete: str) -> list[str]:
@@ -40,23 +40,12 @@ def _complete_study(incomplete: str) -> list[str]:
 )
 def run(
     study: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STUDY.toml",
-            help="A run file: model, task, outputs.",
-            show_default=False,
-            autocompletion=_complete_study,
-        ),
+        Path, argument("STUDY.toml", "A run file: model, task, outputs.", complete=_complete_study)
     ],
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Another value, such as task.time=2. May be repeated."
-        ),
+        list[str] | None, option("KEY=VALUE", "Another value, such as task.time=2. May be repeated.", "--set")
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where outputs go.", show_default=False)
-    ] = None,
+    folder: Annotated[Path | None, option("FOLDER", "Where outputs go.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; compare with what the last run left.")
     ] = False,
@@ -129,16 +118,9 @@ def _complete_project(incomplete: str) -> list[str]:
 def new(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="A project (see --list) or a model of the library.",
-            show_default=False,
-            autocompletion=_complete_project,
-        ),
+        argument("NAME", "A project (see --list) or a model of the library.", complete=_complete_project),
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Where to; ./NAME.", show_default=False)
-    ] = None,
+    folder: Annotated[Path | None, argument("FOLDER", "Where to; ./NAME.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
     as_json: Json = False,

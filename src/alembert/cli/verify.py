@@ -10,6 +10,7 @@ import typer
 
 from alembert.cli import console as output
 from alembert.cli.app import COMPUTE, FAILED, Json, command
+from alembert.cli.models import option
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -39,43 +40,30 @@ if TYPE_CHECKING:
 )
 def verify(
     case: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this case; * and ? stand for others. May be repeated."),
+        list[str] | None, option("NAME", "Only this case; * and ? stand for others. May be repeated.")
     ] = None,
     tag: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TAG", help="Only cases with this tag or of this kind. May be repeated."),
+        list[str] | None, option("TAG", "Only cases with this tag or of this kind. May be repeated.")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Show the cases and do not run them.")] = False,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the results: .json.", show_default=False)
-    ] = None,
+    save: Annotated[Path | None, option("FILE", "Keep the results: .json.")] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with a plot per case: .html; or a folder with a page per area.",
-            show_default=False,
-        ),
+        option("FILE", "Write a page with a plot per case: .html; or a folder with a page per area."),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="Compare with a program (pinocchio, mujoco, exudyn, python-control, basilisk), or with results of --save.",
-            show_default=False,
+        option(
+            "WHAT",
+            "Compare with a program (pinocchio, mujoco, exudyn, python-control, basilisk), or with results of --save.",
         ),
     ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Take these kept results, run nothing.", show_default=False),
-    ] = None,
+    results: Annotated[Path | None, option("FILE", "Take these kept results, run nothing.")] = None,
     file: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Cases of your own, .py or .toml. May be repeated."),
+        list[Path] | None, option("FILE", "Cases of your own, .py or .toml. May be repeated.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.", min=1)] = None,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Of one case.")] = 600.0,
+    timeout: Annotated[float, option("SECONDS", "Of one case.")] = 600.0,
     as_json: Json = False,
 ) -> None:
     """Compare what Alembert computes with published values, closed forms and other programs.

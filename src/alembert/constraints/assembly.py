@@ -16,11 +16,10 @@ import numpy as np
 
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import held_fixed, named_dofs, weight_vector
-from alembert.constraints.results import State
+from alembert.constraints.results import CLOSED, CLOSURE, State
 from alembert.constraints.solver import ConstrainedCall, Parameters
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLOSED, CLOSURE
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from alembert.constraints.kernels import (
     nonzeros,
     stage,
 )
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, RANK, STILL
+from alembert.constraints.results import CLOSED, CONSISTENT, GOOD, OFF, RANK, STILL
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import Call, Columns, Plan

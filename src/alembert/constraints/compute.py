@@ -35,15 +35,13 @@ from alembert.constraints import (
     symbolic,
 )
 from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
+from alembert.constraints.results import CLOSED
 from alembert.constraints.rows import ConstraintRows
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
-from alembert.constraints.symbolic import ConstrainedSymbolic
-from alembert.constraints.table import CONSTRAINED
-from alembert.constraints.tolerances import CLOSED
+from alembert.constraints.symbolic import CONSTRAINED, ConstrainedSymbolic
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.model import Model
 from alembert.model.methods import Coordinates
 
 Array = np.ndarray
@@ -89,12 +87,7 @@ class ConstrainedCompute(Compute):
         return {}
 
     def call(
-        self,
-        function: str,
-        active: Active,
-        wrenches: Wrenches,
-        parameters: Parameters,
-        closed: Any = CLOSED,
+        self, function: str, active: Active, wrenches: Wrenches, parameters: Parameters, closed: Any = CLOSED
     ) -> ConstrainedCall:
         """What a function has in hand besides the state; that of plain calls is kept, for speed."""
         positive(function, "closure_tolerance", closed)
@@ -242,13 +235,7 @@ class ConstrainedCompute(Compute):
         return self.constrained_hybrid(q, v, tau, a, prescribed, wrenches, parameters)
 
     def inverse_dynamics_derivatives(
-        self,
-        q: Any,
-        v: Any,
-        a: Any,
-        wrenches: Wrenches,
-        parameters: Parameters,
-        sensitive_to: Names,
+        self, q: Any, v: Any, a: Any, wrenches: Wrenches, parameters: Parameters, sensitive_to: Names
     ) -> InverseDerivatives:
         d = self.model.constrained_inverse_dynamics_derivatives(
             q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
@@ -256,13 +243,7 @@ class ConstrainedCompute(Compute):
         return InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
 
     def acceleration_slopes(
-        self,
-        q: Any,
-        v: Any,
-        tau: Any,
-        wrenches: Wrenches,
-        parameters: Parameters,
-        sensitive_to: Names,
+        self, q: Any, v: Any, tau: Any, wrenches: Wrenches, parameters: Parameters, sensitive_to: Names
     ) -> tuple[Array, Array, Array, Array, Mapping[str, Array]]:
         d = self.model.constrained_dynamics_derivatives(
             q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
@@ -294,31 +275,22 @@ class ConstrainedCompute(Compute):
         along: Sequence[Any],
         wrenches: Wrenches,
         along_wrenches: Wrenches,
-        frame: str | None,
-        reference: Reference | None,
-        about: str | None,
+        **options: Any,
     ) -> tuple[Any, Any]:
         if not find("jvp", name, "has_derivatives").held:
-            return super().jvp(name, at, along, wrenches, along_wrenches, frame, reference, about)
+            return super().jvp(name, at, along, wrenches, along_wrenches, **options)
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
-        _refuse_options(self.model, "jvp", name, forces, frame, reference, about)
+        directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
         return derivative_products.jvp(self.model, name, at, along, forces, moved)
 
     def vjp(
-        self,
-        name: str,
-        at: Sequence[Any],
-        weight: Any,
-        wrenches: Wrenches,
-        frame: str | None,
-        reference: Reference | None,
-        about: str | None,
+        self, name: str, at: Sequence[Any], weight: Any, wrenches: Wrenches, **options: Any
     ) -> tuple[Any, ...]:
         if not find("vjp", name, "has_derivatives").held:
-            return super().vjp(name, at, weight, wrenches, frame, reference, about)
+            return super().vjp(name, at, weight, wrenches, **options)
         forces = mapping("vjp", "wrenches", wrenches)
-        _refuse_options(self.model, "vjp", name, forces, frame, reference, about)
+        directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
         return derivative_products.vjp(self.model, name, at, weight, forces)
 
     def hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
@@ -411,18 +383,3 @@ def _held(name: str) -> Algorithm | None:
         return own if own.is_method and own.has_kernel else None
     found = TABLE.get(name)
     return CONSTRAINED.get(found.held, found) if found is not None and found.needs_tree else None
-
-
-def _refuse_options(
-    model: Model,
-    function: str,
-    name: str,
-    wrenches: Mapping[str, Any],
-    frame: str | None,
-    reference: Reference | None,
-    about: str | None,
-) -> None:
-    """Those that an algorithm does not take."""
-    directional_kernels.options(
-        model, function, name, wrenches=tuple(wrenches), frame=frame, reference=reference, about=about
-    )

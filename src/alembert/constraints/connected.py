@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.constraints.looped import flat_pose, pair_kernel, pair_number, pair_signature
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import names_in
 from alembert.joints import Free, JointType, Pair
 from alembert.model import LoopJoint, Model, ModelBuilder
-from alembert.model.printing import unknown
 from alembert.spatial import Ad, Pose
 
 Array = np.ndarray
@@ -114,8 +114,7 @@ class Connected:
     def release(self, *names: str) -> Connected:
         """Without some links; models that nothing holds stay."""
         for name in names:
-            if name not in self.links:
-                raise ArgumentError(unknown("Connected.release: no link", name, self.links))
+            check_known("Connected.release: no link", name, self.links)
         return Connected(self.models, [link for name, link in self.links.items() if name not in names])
 
     def combined(self, name: str = "connected") -> Model:
@@ -161,12 +160,10 @@ class Connected:
         q_v = self._states(states)
         for what, given in (("efforts", efforts), ("prescribed", prescribed)):
             for key in given or {}:
-                if key not in self.models:
-                    raise ArgumentError(unknown(f"accelerations: {what}: no model", key, self.models))
+                check_known(f"accelerations: {what}: no model", key, self.models)
         for what, given in (("forces", forces), ("relative", relative)):
             for key in given or {}:
-                if key not in self.links:
-                    raise ArgumentError(unknown(f"accelerations: {what}: no link", key, self.links))
+                check_known(f"accelerations: {what}: no link", key, self.links)
         free, respond = {}, {}
         for name, model in self.models.items():
             tau = (efforts or {}).get(name, np.zeros(model.nv))

@@ -24,8 +24,8 @@ from alembert.constraints import compiled, rank
 from alembert.constraints.derivatives import check_determined
 from alembert.constraints.drives import check_unrolled
 from alembert.constraints.dynamics import driven_dofs, weight_vector
+from alembert.constraints.results import CLEAR, GOOD
 from alembert.constraints.states import states
-from alembert.constraints.tolerances import CLEAR, GOOD
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError

@@ -34,11 +34,16 @@ import numpy as np
 
 from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.dynamics import drives_of, efforts_by_choice, listed, weight_vector
-from alembert.constraints.results import ConstrainedDerivatives, ConstrainedInverseDerivatives
+from alembert.constraints.results import (
+    CLEAR,
+    NEAR,
+    REGULAR,
+    ConstrainedDerivatives,
+    ConstrainedInverseDerivatives,
+)
 from alembert.constraints.solver import Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States, finite
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLEAR, NEAR, REGULAR
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ import numpy as np
 from alembert.constraints.equations import Equations, equations
 from alembert.constraints.factors import again, largest, scales
 from alembert.constraints.kernels import KernelStages, Shape, function_of, make, nonzeros, stage
-from alembert.constraints.tolerances import BREAKS, CLEAR, CLOSED, GOOD, OFF, RANK, REGULAR, STILL
+from alembert.constraints.results import BREAKS, CLEAR, CLOSED, GOOD, OFF, RANK, REGULAR, STILL
 from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Columns

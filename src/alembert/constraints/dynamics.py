@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
 from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
+    BREAKS,
+    CONSISTENT,
+    RANK,
+    STILL,
     ConstrainedEfforts,
     ConstrainedResult,
     ConstraintAnalysis,
@@ -27,9 +31,7 @@ from alembert.constraints.results import (
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States, common_batch, name_list
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.constraints.compute import ConstrainedCompute
@@ -362,8 +364,7 @@ def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> 
     places = {**{o.name: o.v for o in model.space}, **model.space.speed_places}
     found: list[int] = []
     for name in name_list(function, what, names):
-        if name not in places:
-            raise ArgumentError(unknown(f"{function}: {what}: no joint or degree of freedom", name, places))
+        check_known(f"{function}: {what}: no joint or degree of freedom", name, places)
         found += range(places[name].start, places[name].stop)
     return np.unique(np.array(found, dtype=int))
 

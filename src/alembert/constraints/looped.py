@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.equations import carrier, movers, pair_rows, rate_of_rows
-from alembert.constraints.tolerances import STILL
+from alembert.constraints.results import STILL
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.tape import Tape

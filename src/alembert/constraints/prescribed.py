@@ -29,15 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
-from alembert.constraints.results import ControlForces
+from alembert.constraints.results import CLOSED, CONSISTENT, FEASIBLE, ControlForces
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import States, common_batch
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, FEASIBLE
 from alembert.errors import ArgumentError, NumericalError
-from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis
 
 if TYPE_CHECKING:
@@ -72,8 +71,7 @@ def control_forces(
 ) -> ControlForces:
     call = compute.call("control_forces", active, wrenches, parameters)
     system, model, nv, function = call.system, call.model, call.model.nv, call.function
-    if method not in METHODS:
-        raise ArgumentError(unknown(f"{function}: no method", method, METHODS))
+    check_known(f"{function}: no method", method, METHODS)
     tau = np.zeros(nv) if tau is None else tau
     wanted = _wanted(system, function, (q, v, tau), motions)
     s = call.states(q, {"v": v, "tau": tau}, {"motions": wanted.values.shape[:-1]})

@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.constraints.tolerances import RANK as RANK
+from alembert.constraints.results import RANK as RANK
 
 Array = np.ndarray
 TIE = 1e-7

@@ -28,11 +28,10 @@ import numpy as np
 from alembert.arguments import common
 from alembert.constraints import rank, solver
 from alembert.constraints.dynamics import listed, named_dofs
-from alembert.constraints.results import IndependentCoordinates
+from alembert.constraints.results import GOOD, OFF, RANK, IndependentCoordinates
 from alembert.constraints.solver import Parameters
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import GOOD, OFF, RANK
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.methods import Coordinates
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from alembert.constraints import rank
 from alembert.constraints.rank import Choice
-from alembert.constraints.tolerances import GOOD
+from alembert.constraints.results import GOOD
 
 Array = np.ndarray
 AT_ONCE = 1 << 20

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from alembert.constraints import compiled, saddle
+from alembert.constraints.results import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
 from alembert.constraints.states import RowTerms, States, finite, states
-from alembert.constraints.tolerances import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 from alembert.constraints import rank
 from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
+from alembert.constraints.results import CLOSED, OFF, STILL
 from alembert.constraints.states import RowTerms, States, at_states, finite, states
-from alembert.constraints.tolerances import CLOSED, OFF, STILL
 from alembert.errors import ArgumentError, NumericalError, warn
 
 if TYPE_CHECKING:

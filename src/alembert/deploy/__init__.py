@@ -3,7 +3,6 @@
 from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.deploy.browser_link import BrowserLink as BrowserLink
 from alembert.deploy.compiler import CompilerError as CompilerError
-from alembert.deploy.controller import c_controller as c_controller
 from alembert.deploy.fmu import fmu as fmu
 from alembert.deploy.imported import ImportedUnit as ImportedUnit
 from alembert.deploy.imported import UnitError as UnitError
@@ -14,6 +13,7 @@ from alembert.deploy.loop import SharedLink as SharedLink
 from alembert.deploy.loop import UdpLink as UdpLink
 from alembert.deploy.loop import realtime as realtime
 from alembert.deploy.source import CSource as CSource
+from alembert.deploy.source import c_controller as c_controller
 from alembert.deploy.source import c_source as c_source
 
 _tell_wrong_types(__name__)

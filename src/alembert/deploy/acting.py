@@ -21,7 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import names, unknown
+from alembert.arguments import check_known, names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression
 from alembert.model import Model
@@ -264,8 +264,7 @@ def _driven(function: str, model: Model, inputs: Sequence[str] | None) -> list[i
     allowed = set(model.space.joint_speed_names)
     chosen: list[int] = []
     for name in names(function, "inputs", list(model.space.joint_speed_names) if inputs is None else inputs):
-        if name not in places:
-            raise ArgumentError(unknown(f"{function}: inputs: no joint", name, places))
+        check_known(f"{function}: inputs: no joint", name, places)
         chosen += range(places[name].start, places[name].stop)
     for k in chosen:
         if chosen.count(k) > 1:

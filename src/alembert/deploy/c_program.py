@@ -25,9 +25,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import names, unknown
+from alembert.arguments import check_known, names
 from alembert.constraints import compiled, rank
-from alembert.constraints.tolerances import RANK
+from alembert.constraints.results import RANK
 from alembert.deploy.acting import Acting, Given, Signal, acting
 from alembert.engine.c_export import c_function
 from alembert.errors import ArgumentError, UnsupportedError
@@ -167,8 +167,7 @@ def _signals(labels: Sequence[str], units: Sequence[str], starts: np.ndarray) ->
 def _check(function: str, model: Model, integrator: str) -> None:
     if not isinstance(model, Model):
         raise ArgumentError(f"{function}: model is {model!r}, expected a Model")
-    if integrator not in INTEGRATORS:
-        raise ArgumentError(unknown(f"{function}: no integrator", integrator, INTEGRATORS))
+    check_known(f"{function}: no integrator", integrator, INTEGRATORS)
     if model.nv == 0:
         raise ArgumentError(f"{function}: nothing moves in the model {model.name!r}")
     if model.is_constrained and not closed_loops.compiles(model):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from alembert.arguments import unknown
+from alembert.arguments import check_known, unknown
 from alembert.errors import AlembertError, ArgumentError
 
 TARGETS = {
@@ -78,8 +78,7 @@ def program(function: str, sources: Sequence[Path], target: Path, board: str = "
 
 def emulator(function: str, board: str) -> list[str]:
     """What runs programs for a board here."""
-    if board not in EMULATED:
-        raise ArgumentError(unknown(f"{function}: no emulator for", board, EMULATED))
+    check_known(f"{function}: no emulator for", board, EMULATED)
     found = next((x for name in EMULATED[board] if (x := shutil.which(name))), None)
     if found is None:
         raise CompilerError(f"{function}: programs for {board} need {' or '.join(EMULATED[board])} here")
@@ -112,8 +111,7 @@ def object_file(function: str, source: Path, target: Path, where: str) -> None:
 
 
 def _for(function: str, where: str) -> list[str]:
-    if where not in TARGETS:
-        raise ArgumentError(unknown(f"{function}: no platform", where, TARGETS))
+    check_known(f"{function}: no platform", where, TARGETS)
     system = _system()
     if where == this_platform() and system is not None:
         return [system]

@@ -24,7 +24,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import mapping, unknown
+from alembert.arguments import check_known, mapping, unknown
 from alembert.errors import AlembertError, ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import quantities
 from alembert.linear.outputs import Output, expressions, find
@@ -166,8 +166,7 @@ class ImportedUnit:
         )
 
     def _known(self, name: str, names: tuple[str, ...], kind: str) -> None:
-        if name not in names:
-            raise ArgumentError(unknown(f"load_fmu: {self.path.name} has no {kind}", name, names))
+        check_known(f"load_fmu: {self.path.name} has no {kind}", name, names)
 
     def _same_unit(self, name: str, unit: str, other: str) -> None:
         theirs, ours = self.variables[name].base, _base(unit)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model
 from alembert.model.elements import DOT
@@ -21,7 +22,6 @@ from alembert.model.io import load, toml, toml_edit
 from alembert.model.io.location import Place, PlacedError, read_bytes, read_text
 from alembert.model.io.native import dumps, loads, write_whole
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format
-from alembert.model.printing import unknown
 
 NEW = """format = "alembert-model"
 version = 1
@@ -217,8 +217,7 @@ class ModelDocument:
 
     def remove(self, section: str, name: str) -> list[str]:
         """A part, and all that cannot be without it; what went along."""
-        if name not in self._parts(section):
-            raise ArgumentError(unknown(f"there is no {_kind(section)}", name, self._parts(section)))
+        check_known(f"there is no {_kind(section)}", name, self._parts(section))
         gone = self._dependent(section, name)
         text = self.text
         for place in gone:
@@ -247,8 +246,7 @@ class ModelDocument:
     def rename(self, section: str, name: str, to: str) -> None:
         """A part or a parameter, with all that names it."""
         parts, kind = self._parts(section), _kind(section)
-        if name not in parts:
-            raise ArgumentError(unknown(f"there is no {kind}", name, parts))
+        check_known(f"there is no {kind}", name, parts)
         if not to.strip():
             raise ArgumentError(f"a {kind} needs a name")
         if to in parts or (to == "world" and section in ("bodies", "frames")):
@@ -387,8 +385,7 @@ class ModelDocument:
 
 def _kind(section: str) -> str:
     kinds = {"parameters": "parameter", **{name: kind for name, (kind, _) in PARTS.items()}}
-    if section not in kinds:
-        raise ArgumentError(unknown("a model has no section", section, kinds))
+    check_known("a model has no section", section, kinds)
     return kinds[section]
 
 

@@ -1,7 +1,7 @@
 """The editor as a page of this machine: a small server behind the viewer's guard, and the actions it answers.
 
 The page asks for the state once and sends actions; every answer is the whole new state: the text, what it says, what is
-wrong with it and where, the picture and the Python. Only pages that know the token are answered (`alembert.view.guard`).
+wrong with it and where, the picture and the Python. Only pages that know the token are answered (`alembert.view.served`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from alembert.arguments import unknown
 from alembert.editor.document import ModelDocument
 from alembert.editor.forms import forms
 from alembert.editor.python_source import python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
-from alembert.model.printing import unknown
 from alembert.view.page import asset, scene_data
 from alembert.view.served import Served, ServedPage, page_text
 

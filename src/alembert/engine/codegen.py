@@ -25,10 +25,9 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import interpreter, vectormath
-from alembert.engine.code import Code
 from alembert.engine.instructions import Chunk, InstructionList, from_casadi, in_chunks, interleaved
 from alembert.engine.interpreter import Listing
-from alembert.engine.target import Target, sincos_symbol
+from alembert.engine.target import Code, Target, sincos_symbol
 from alembert.engine.vectormath import Operations, library_calls, literal, vector_type
 
 CHUNK = 1200  # operations and loads; shorter ones cost traffic, longer ones compile time

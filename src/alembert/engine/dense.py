@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alembert.engine.code import Code
 from alembert.engine.loops import Lines
-from alembert.engine.target import Target
+from alembert.engine.target import Code, Target
 
 
 class SumSource:

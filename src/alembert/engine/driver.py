@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alembert.engine import outlet
-from alembert.engine.code import Code
 from alembert.engine.fastcall import scratch
-from alembert.engine.target import leave_symbol, packing_symbol
+from alembert.engine.target import Code, leave_symbol, packing_symbol
 from alembert.engine.vectormath import vector_type
 
 WORDS = 3  # of the table, for each argument

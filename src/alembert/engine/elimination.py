@@ -22,8 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
-from alembert.engine.code import Code
-from alembert.engine.target import Target
+from alembert.engine.target import Code, Target
 from alembert.engine.vectormath import vector_type
 
 Row = Callable[[int], str]

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from alembert.engine.code import Code
 from alembert.engine.instructions import (
     BINARY,
     FMA,
@@ -44,7 +43,7 @@ from alembert.engine.instructions import (
     algorithm,
     in_groups,
 )
-from alembert.engine.target import Target, interpreter_symbol, sincos_symbol
+from alembert.engine.target import Code, Target, interpreter_symbol, sincos_symbol
 from alembert.engine.vectormath import Operations, library_calls, vector_type
 
 WINDOW = 2000

@@ -11,6 +11,8 @@ only, and take longer to compile than most kernels. A kernel calls them by a nam
     alembert_shared_TARGET_GROUP_FUNCTION
 
 and `alembert.engine.loader` compiles the group when such a name is first looked for.
+
+What a source of kernels emits.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import functools
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import llvmlite
@@ -249,3 +253,21 @@ def parsed_symbol(symbol: str) -> Shared | None:
         return None
     target, group, number, lanes, function = match.groups()
     return Shared(target, group, int(number or 0), int(lanes or 0), function)
+
+
+@dataclass(frozen=True)
+class Code:
+    """IR functions; the module still needs `prelude`."""
+
+    text: str
+    workspace: int  # vectors (of W doubles) in the workspace
+    work: int  # operations for each call
+    helpers: frozenset[tuple[str, int]]  # for `prelude`
+    target: Target
+    direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
+    quick: bool = False  # to be compiled without optimisation
+    constants: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """tables of numbers that the functions read, which get these when the machine code is loaded"""
+    lists: Mapping[str, array[int]] = field(default_factory=dict)
+    """of instructions that are interpreted; the functions have their addresses when the machine code is loaded"""
+    listed: int = 0  # operations in these lists

@@ -1,6 +1,6 @@
 """Parameters from measurements: regressor, base parameters, consistent inertias, identification, exciting motions."""
 
-from alembert.callable_module import make_callable as _make_callable
+from alembert.arguments import make_callable as _make_callable
 from alembert.identify.base import BaseParameters as BaseParameters
 from alembert.identify.base import base_parameters as base_parameters
 from alembert.identify.consistent import from_log_cholesky as from_log_cholesky

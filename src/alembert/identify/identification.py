@@ -21,30 +21,86 @@ the linearised problem,
 Of a model with loops or couplings the equations are those of its independent speeds (`alembert.identify.constrained`).
 
 Sources: Gautier 1997 (weighting), Rucker and Wensing 2022 (2).
+
+One thread of BLAS where matrices are small.
+
+NumPy's and SciPy's OpenBLAS splits a factorisation of a hundred columns over all cores. Its threads wait for one another by
+spinning: where other work keeps the cores busy, 200 such factorisations take a minute instead of a third of a second. It has
+no switch that Python offers after its start, but the library has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import functools
+import importlib.util
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 from warnings import warn
 
 import numpy as np
 
-from alembert.engine.blas import one_thread
+from alembert.arguments import unknown
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
-from alembert.identify import consistent, constrained, doubts
+from alembert.identify import consistent, constrained
 from alembert.identify.base import BaseParameters
-from alembert.identify.consistent_fit import ConsistentFit
+from alembert.identify.consistent import ConsistentFit
 from alembert.identify.constrained import Projection
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
-from alembert.identify.result import Identification
+from alembert.identify.result import CAUSES, Identification, doubts, impossible
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
+
+_LOCK = threading.Lock()
+_users = 0
+_before: list[int] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within it, BLAS works on one thread, in the whole process; also a decorator. Without effect on another BLAS."""
+    global _users
+    with _LOCK:
+        if _users == 0:
+            _before[:] = [get() for get, _ in _libraries()]
+            for _, put in _libraries():
+                put(1)
+        _users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _users -= 1
+            if _users == 0:
+                for (_, put), count in zip(_libraries(), _before, strict=True):
+                    put(count)
+
+
+@functools.cache
+def _libraries() -> tuple[tuple[Any, Any], ...]:
+    """How many threads each OpenBLAS that comes with NumPy and SciPy has: to get, and to set."""
+    found = []
+    for package in ("numpy", "scipy"):
+        spec = importlib.util.find_spec(package)
+        folder = Path(str(spec.origin)).parents[1] / f"{package}.libs" if spec is not None else Path()
+        for path in sorted(folder.glob("*openblas*")):
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            for end in ("64_", ""):
+                names = [f"scipy_openblas_{verb}_num_threads{end}" for verb in ("get", "set")]
+                if all(hasattr(library, name) for name in names):
+                    found.append((getattr(library, names[0]), getattr(library, names[1])))
+                    break
+    return tuple(found)
+
 
 Array = np.ndarray
 Method = Literal["consistent", "least_squares"]
@@ -132,7 +188,7 @@ def identify(
         include=include,
         smoothing=float(smoothing),
     )
-    for sentence in doubts.sentences(result):
+    for sentence in doubts(result):
         warn(f"identify: {sentence}", AlembertWarning, stacklevel=2)
     return result
 
@@ -317,11 +373,11 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
             x = fit.solve(x, weight)
     except NumericalError as error:
         columns = [problem.compiled.columns[k] for k in problem.free]
-        against = doubts.impossible(problem.base, columns, linear.beta, linear.errors)
+        against = impossible(problem.base, columns, linear.beta, linear.errors)
         if not against:
             raise
         raise NumericalError(
-            f"identify: no bodies come near the parameters that fit best ({against}). {doubts.CAUSES} "
+            f"identify: no bodies come near the parameters that fit best ({against}). {CAUSES} "
             "method='least_squares' gives those parameters as they are"
         ) from error
     inside = fit.inside(x)

@@ -1,33 +1,77 @@
-"""What an identification found."""
+"""What an identification found.
+
+What speaks against an estimate: efforts it does not explain, parameters that no body can have.
+
+Signs, units and zeros that are not those of the model are the usual reasons. They show in two ways: the residuals are as
+large as the efforts, or least squares fits well but with negative masses, inertias or frictions, which no consistent
+estimate can follow.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import io
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from alembert.errors import ArgumentError, ModelError
+from alembert.arguments import check_known
+from alembert.errors import ModelError
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, regressor
 from alembert.joints import Friction
-from alembert.linear.printing import html_text
-from alembert.model import Body, Inertia, Joint, Model
-from alembert.model.printing import unknown
+from alembert.model import Body, Inertia, Joint, Model, printing
 from alembert.sensitivity.regressor import Parameter
 from alembert.sweeps import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
+
 Array = np.ndarray
+CAUSES = "Are signs, units, zeros of coordinates and gear ratios of the data those of the model?"
+_EXPLAINED = 0.2  # the share of an effort's variance below which it is as good as not explained
+_FAR = 3.0  # residuals of the consistent estimate against those of least squares, and errors of negative parameters
+_POSITIVE = (0, 4, 6, 9)  # mass and moments of inertia in a ten-vector
+
+
+def doubts(result: Identification) -> list[str]:
+    """One for the efforts that are not explained, one for parameters that contradict any body."""
+    found = []
+    noise = result.noise if result.data.noise is not None else np.zeros(len(result.effort_names))
+    measured = np.isfinite(result.noise)
+    share = np.where(np.isnan(result.r_squared), 1.0, result.r_squared)
+    poor = measured & (share < _EXPLAINED) & (result.rms > _FAR * noise)
+    if np.any(poor):
+        listed = ", ".join(f"{result.effort_names[k]!r} (R^2 = {share[k]:.2g})" for k in np.flatnonzero(poor))
+        found.append(f"the estimate does not explain the efforts of {listed}. {CAUSES}")
+    columns = [result.columns[k] for k in result.free]
+    against = impossible(result.base, columns, result.base_values, result.base_standard_errors)
+    worse = measured & (result.rms > _FAR * result.noise)
+    if against and np.any(worse) and not found:
+        k = int(np.argmax(np.where(worse, result.rms / result.noise, 0.0)))
+        found.append(
+            f"no bodies have the parameters that fit best ({against}): the residual of {result.effort_names[k]!r} is "
+            f"{result.rms[k]:.3g}, that of least squares {result.noise[k]:.3g}. {CAUSES}"
+        )
+    return found
+
+
+def impossible(base: BaseParameters, columns: Sequence[Parameter], values: Array, errors: Array) -> str:
+    """The base parameters that are sums of positive ones and come out negative beyond their errors, the worst first."""
+    positive = np.array([c.kind != "inertia" or c.index in _POSITIVE for c in columns])
+    sums = np.all((base.K >= 0) & (positive | (base.K == 0)), axis=1)
+    ratio = np.where(sums & np.isfinite(errors), -values / np.where(errors > 0, errors, np.inf), 0.0)
+    worst = np.argsort(-ratio)[:2]
+    return ", ".join(f"{base.base_names[k]} = {values[k]:.3g}" for k in worst if ratio[k] > _FAR)
+
+
 _ROUNDING = 1e-12  # of an effort: it does not vary by less
 
 
@@ -78,8 +122,7 @@ class Identification:
 
     def estimate(self, name: str) -> tuple[float, float]:
         """Value and standard error of a parameter."""
-        if name not in self.names:
-            raise ArgumentError(unknown("estimate: no parameter", name, self.names))
+        check_known("estimate: no parameter", name, self.names)
         k = self.names.index(name)
         return float(self.values[k]), float(self.standard_errors[k])
 
@@ -129,54 +172,44 @@ class Identification:
 
     def table(self) -> Table:
         """All identified parameters."""
-        table = Table(title=f"{self.prior_model.name}: parameters ({self.method})", title_justify="left")
-        for head in ("parameter", "prior", "estimate", "std error", "from data"):
-            table.add_column(head, justify="left" if head == "parameter" else "right", no_wrap=True)
-        for k in self.free:
-            table.add_row(
+        rows = (
+            (
                 self.names[k],
                 f"{self.prior[k]:.5g}",
                 f"{self.values[k]:.5g}",
                 f"{self.standard_errors[k]:.2g}",
                 f"{100 * self.informed[k]:.0f} %",
             )
-        return table
+            for k in self.free
+        )
+        columns = ("parameter", "prior", "estimate", "std error", "from data")
+        return printing.table(f"{self.prior_model.name}: parameters ({self.method})", columns, rows)
 
     def base_table(self) -> Table:
         """The base parameters, by least squares and as they come out of the estimates."""
-        table = Table(title=f"{self.prior_model.name}: base parameters", title_justify="left")
-        for head in ("base parameter", "prior", "least squares", "std error", self.method):
-            table.add_column(head, justify="left" if head.startswith("base") else "right")
-        rows = zip(
-            self.base.base_names,
-            self.base_prior,
-            self.base_values,
-            self.base_standard_errors,
-            self.base_consistent,
-            strict=True,
+        found = (self.base_prior, self.base_values, self.base_standard_errors, self.base_consistent)
+        rows = (
+            (name if len(name) < 60 else name[:56] + " ...", f"{p:.5g}", f"{x:.5g}", f"{e:.2g}", f"{y:.5g}")
+            for name, p, x, e, y in zip(self.base.base_names, *found, strict=True)
         )
-        for name, prior, value, error, found in rows:
-            short = name if len(name) < 60 else name[:56] + " ..."
-            table.add_row(short, f"{prior:.5g}", f"{value:.5g}", f"{error:.2g}", f"{found:.5g}")
-        return table
+        columns = ("base parameter", "prior", "least squares", "std error", self.method)
+        return printing.table(f"{self.prior_model.name}: base parameters", columns, rows)
 
     def effort_table(self) -> Table:
         """How well the efforts are explained."""
-        table = Table(title="efforts", title_justify="left")
-        for head in ("speed", "noise", "rms residual", "R^2"):
-            table.add_column(head, justify="left" if head == "speed" else "right")
-        for name, noise, rms, r2 in zip(self.effort_names, self.noise, self.rms, self.r_squared, strict=True):
-            table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
-        return table
+        found = zip(self.effort_names, self.noise, self.rms, self.r_squared, strict=True)
+        rows = (
+            (name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
+            for name, noise, rms, r2 in found
+        )
+        return printing.table("efforts", ("speed", "noise", "rms residual", "R^2"), rows)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=110, color_system=None, force_jupyter=False)
-        console.print(self.table(), self.base_table(), self.effort_table(), sep="\n")
-        text = console.file.getvalue()  # type: ignore[attr-defined]
-        return f"{text}{len(self.data)} samples; {self.excitation}"
+        tables = printing.as_text(self.table(), self.base_table(), self.effort_table())
+        return f"{tables}\n{len(self.data)} samples; {self.excitation}"
 
     def _repr_html_(self) -> str:
-        return html_text(str(self))
+        return printing.html_text(str(self))
 
     def __repr__(self) -> str:
         return (

@@ -1,14 +1,57 @@
+"""
+
+Joints that turn about several axes in sequence: R = R(a1, q1) R(a2, q2) ...
+
+S has the rotation_columns (R_{k+1} ... R_n)^T a_k, which depend on q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.joints import closure, rotations
-from alembert.joints.joint import ANGLE, JointType, register
+from alembert.joints import closure
+from alembert.joints.joint import ANGLE, JointType, register, rotation_about
 from alembert.joints.pair import structural
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, atan2, sqrt, vector, zeros
+from alembert.spatial.arrays import (
+    Array,
+    as_array,
+    atan2,
+    cos,
+    identity,
+    is_symbolic,
+    matrix,
+    sin,
+    sqrt,
+    vector,
+    zeros,
+)
+
+
+def rotation_product(axes: Sequence[Array], q: Array) -> Array:
+    R = identity(3, like=q)
+    for k, axis in enumerate(axes):
+        R = R @ rotation_about(axis, cos(q[k]), sin(q[k]))
+    return R
+
+
+def rotation_columns(axes: Sequence[Array], q: Array) -> Array:
+    R = identity(3, like=q)
+    found = []
+    for k in reversed(range(len(axes))):
+        a = axes[k] if is_symbolic(axes[k]) else as_array(axes[k], like=q)
+        found.append(R.T @ a)
+        R = rotation_about(axes[k], cos(q[k]), sin(q[k])) @ R
+    angular = matrix([[column[i] for column in reversed(found)] for i in range(3)])
+    S = matrix([[angular], [zeros(3, len(axes), like=q)]])
+    return ca.sparsify(S) if is_symbolic(S) else S
+
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 _LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of the digits
@@ -42,10 +85,10 @@ class Gimbal(JointType):
         return [_AXES[letter] for letter in self.sequence]
 
     def placement(self, q: Array) -> Pose:
-        return Pose(rotations.product(self._axes, q), zeros(3, like=q))
+        return Pose(rotation_product(self._axes, q), zeros(3, like=q))
 
     def subspace(self, q: Array) -> Array:
-        return rotations.columns(self._axes, q)
+        return rotation_columns(self._axes, q)
 
     def fit(self, X: Pose) -> Array:
         """The middle angle within a quarter turn of 0, or between 0 and half a turn where letters repeat."""

@@ -5,7 +5,8 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
-from alembert.joints import closure, rotations
+from alembert.joints import closure
+from alembert.joints.gimbal import rotation_columns, rotation_product
 from alembert.joints.joint import ANGLE, JointType, register, rotation_about, unit_axis
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, atan2, cos, cross, dot, sin, vector, zeros
@@ -34,10 +35,10 @@ class Universal(JointType):
         return (("first", ANGLE), ("second", ANGLE))
 
     def placement(self, q: Array) -> Pose:
-        return Pose(rotations.product((self.first, self.second), q), zeros(3, like=q))
+        return Pose(rotation_product((self.first, self.second), q), zeros(3, like=q))
 
     def subspace(self, q: Array) -> Array:
-        return rotations.columns((self.first, self.second), q)
+        return rotation_columns((self.first, self.second), q)
 
     def fit(self, X: Pose) -> Array:
         """R b = R(a, q0) b gives the first angle, what is left of R the second."""

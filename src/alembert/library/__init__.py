@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from alembert.errors import ArgumentError
-from alembert.library.arm7 import arm7 as arm7
-from alembert.library.chain import chain as chain
+from alembert.arguments import check_known
 from alembert.library.example_joints import example_joint as example_joint
-from alembert.library.humanoid import humanoid as humanoid
 from alembert.library.pendulums import acrobot as acrobot
 from alembert.library.pendulums import branched_acrobot as branched_acrobot
 from alembert.library.pendulums import cart_pole as cart_pole
+from alembert.library.pendulums import chain as chain
 from alembert.library.pendulums import pendulum as pendulum
 from alembert.library.pendulums import two_link as two_link
-from alembert.library.pitcher import pitcher as pitcher
 from alembert.library.random_tree import random_tree as random_tree
+from alembert.library.robots import arm7 as arm7
+from alembert.library.robots import humanoid as humanoid
+from alembert.library.robots import pitcher as pitcher
+from alembert.library.robots import truss_arm as truss_arm
 from alembert.library.satellite import satellite as satellite
-from alembert.library.truss import truss_arm as truss_arm
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 _MODELS: dict[str, Callable[..., Model]] = {
     "pendulum": pendulum,
@@ -49,6 +48,5 @@ def names() -> tuple[str, ...]:
 
 def make(name: str, **options: Any) -> Model:
     """A model by its name, with the options of the function of that name."""
-    if name not in _MODELS:
-        raise ArgumentError(unknown("library.make: no model", name, _MODELS))
+    check_known("library.make: no model", name, _MODELS)
     return _MODELS[name](**options)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.arguments import check_known
 from alembert.expression import Scalar
 from alembert.joints import (
     Custom,
@@ -28,7 +28,6 @@ from alembert.joints import (
     Universal,
 )
 from alembert.joints.joint import ANGLE, LENGTH, rotation_about
-from alembert.model.printing import unknown
 from alembert.spatial import Pose
 
 Axis = tuple[Scalar, ...]
@@ -61,8 +60,7 @@ def example_joint(
 ) -> JointType:
     """A joint of the kind with random constants; `axis` gives its axes, by default `random_axis`."""
     rng = np.random.default_rng(rng)
-    if kind not in FACTORIES:
-        raise ArgumentError(unknown("example_joint: no example of the joint type", kind, FACTORIES))
+    check_known("example_joint: no example of the joint type", kind, FACTORIES)
     return FACTORIES[kind](rng, axis or (lambda: random_axis(rng)))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from alembert.errors import ArgumentError
 from alembert.joints import Free, Revolute
-from alembert.library.shapes import STEEL, Vector, disc
+from alembert.library.robots import STEEL, Vector, disc
 from alembert.model import Box, Inertia, Model, ModelBuilder, Visual
 
 _AXES: dict[str, Vector] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

@@ -5,10 +5,10 @@ from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
 from alembert.control.responses import TimeResponse as TimeResponse
-from alembert.linear.design_points import design_point as design_point
 from alembert.linear.equilibria import Trim as Trim
 from alembert.linear.equilibria import trim as trim
 from alembert.linear.linear_model import LinearModel as LinearModel
+from alembert.linear.linearization import design_point as design_point
 from alembert.linear.linearization import linearize as linearize
 from alembert.linear.modes import Mode as Mode
 from alembert.linear.modes import Modes as Modes

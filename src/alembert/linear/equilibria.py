@@ -29,12 +29,12 @@ import numpy as np
 from alembert.algorithms.failures import heavy
 from alembert.arguments import mapping
 from alembert.errors import AlembertWarning, NumericalError, warn
-from alembert.linear import printing, quantities
+from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
 from alembert.linear.rounding import settled_poles
 from alembert.linear.trim_problem import TrimPoint, TrimProblem, listed, set_up
-from alembert.model import Model
+from alembert.model import Model, printing
 from alembert.model.model import check_model
 
 Array = np.ndarray
@@ -115,7 +115,7 @@ class Trim:
         return printing.table(title, ("", "value", "unit"), body)
 
     def __str__(self) -> str:
-        return printing.text(self.__rich__())
+        return printing.as_text(self.__rich__())
 
 
 def trim(

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
+from rich.console import Group
 
 from alembert.control.locus import RootLocus, branches
 from alembert.control.reachability import Reachability, reachability
 from alembert.control.responses import FrequencyResponse, ResponseEvaluator, TimeResponse
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.linear import modes, printing, quantities, reduction
+from alembert.linear import modes, quantities, reduction
 from alembert.linear.modes import Modes
-from alembert.model import Model
+from alembert.model import Model, printing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -298,10 +299,10 @@ class LinearModel:
         return printing.table(matrix, ("", *columns), body)
 
     def __rich__(self) -> Any:
-        return printing.Group(*self._parts())
+        return Group(*self._parts())
 
     def __str__(self) -> str:
-        return printing.text(*self._parts())
+        return printing.as_text(*self._parts())
 
     def _repr_html_(self) -> str:
         return printing.html_text(str(self))

@@ -15,22 +15,25 @@ states are e_i and dv_i: displacements and speeds of independent degrees of free
 
 N is that of `Space.error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
 M^-1 P2, M^-1 P1 and M^-1 P3.
+
+Design points of mechanisms: what `alembert.control.codesign` varies are named parameters of a model.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping
+from alembert.control.codesign import DesignPoint
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.expression import names_in
+from alembert.expression import evaluate, names_in
 from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
@@ -38,7 +41,6 @@ from alembert.linear.outputs import outputs as output_rows
 from alembert.linear.uncertain import UncertainLinearModel, uncertain_linear_model
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 
@@ -257,8 +259,7 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.InputColumns, 
         raise ArgumentError(f"linearize: parameters is {names!r}, expected a list of names")
     known = list(model.parameter_values)
     for name in [names] if isinstance(names, str) else names:
-        if name not in known:
-            raise ArgumentError(unknown("linearize: parameters: no parameter", name, known))
+        check_known("linearize: parameters: no parameter", name, known)
         for actuator in given.actuators:
             if name in names_in(actuator.gear) and np.any(tau[..., quantities.driven(model, actuator)]):
                 raise UnsupportedError(
@@ -291,3 +292,60 @@ def _error_rate(model: Model, q: Array, v: Array) -> Array:
         )
     found: Array = kernels["error_rate"](q, v)
     return found
+
+
+def design_point(
+    model: Model,
+    q: Any,
+    *,
+    controls: Sequence[str],
+    disturbances: Sequence[str],
+    weighed: Mapping[str, float],
+    effort: Any = 1.0,
+    measured: Sequence[str] = (),
+    sensor: Any = None,
+    structure: Callable[..., float] | None = None,
+    parameter_values: Mapping[str, Any] | None = None,
+) -> Callable[..., DesignPoint]:
+    """A function of named parameters of the model, for `control.codesign` and `control.pareto`.
+
+    Args:
+        model, q: what is designed, and the configuration it is held in.
+        controls: inputs of the controller, as `linearize` names them.
+        disturbances: inputs (efforts, or `wrench:frame.fx`) that are white noise of unit intensity.
+        weighed: outputs whose mean squares count, with their weights: `{"q:tip": 1.0}`.
+        effort: the weight R of the controls.
+        measured: outputs that the controller gets (output feedback, LQG), `sensor` the intensity of their noise.
+        structure: the cost of the structure as a function of the parameters; the mass of the model when left out.
+        parameter_values: of those parameters that stay as they are.
+    """
+    if not controls or not disturbances or not weighed:
+        raise ArgumentError(
+            f"design_point: controls {list(controls)}, disturbances {list(disturbances)}, weighed {list(weighed)}; expected "
+            "names in each"
+        )
+    named = list(dict.fromkeys([*weighed, *measured]))
+
+    def make(**values: float) -> DesignPoint:
+        given = {**(parameter_values or {}), **values}
+        tau = model.gravity_forces(q, parameters=given)
+        linear = linearize(
+            model, q, None, tau, inputs=[*controls, *disturbances], outputs=named, parameter_values=given
+        )
+        G = linear.to_statespace()
+        rows = [G.output_names.index(name) for name in weighed]
+        if np.any(G.D):
+            raise ArgumentError(
+                "design_point: an output follows the inputs directly (an acceleration); weigh and measure displacements and "
+                "speeds"
+            )
+        C = G.C[rows]
+        m = len(controls)
+        Q = C.T @ np.diag([float(weighed[name]) for name in weighed]) @ C
+        plant = G[list(measured), G.input_names[:m]] if measured else G[:, G.input_names[:m]]
+        known = {**model.parameter_values, **given}
+        mass = sum(float(evaluate(body.inertia.mass, known)) for body in model.bodies)
+        cost = mass if structure is None else structure(**values)
+        return DesignPoint(plant, G.B[:, m:], Q, effort, float(cost), sensor)
+
+    return make

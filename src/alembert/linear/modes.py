@@ -30,7 +30,8 @@ import numpy as np
 import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.linear import printing, rounding
+from alembert.linear import rounding
+from alembert.model import printing
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
@@ -156,7 +157,7 @@ class Modes:
         return printing.html_text(str(self))
 
     def __str__(self) -> str:
-        return printing.text(self.__rich__())
+        return printing.as_text(self.__rich__())
 
 
 def modes(linear: LinearModel) -> Modes:

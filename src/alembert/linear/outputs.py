@@ -19,12 +19,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
 from alembert.model import WORLD, Model
-from alembert.model.printing import unknown
 from alembert.spatial import Pose, so3
 from alembert.spatial.arrays import cross, unskew
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world
@@ -147,8 +147,7 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
             raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
         kind = "q" if joint else "sensor"
     if kind == "sensor":
-        if rest not in sensors:
-            raise ArgumentError(unknown(f"{function}: outputs: no sensor", rest, sensors))
+        check_known(f"{function}: outputs: no sensor", rest, sensors)
         sensor = sensors[rest]
         if sensor.of_joint:
             letter = "q" if sensor.kind == "joint_position" else "v"

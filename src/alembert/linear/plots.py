@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.control.plots import bode, frequencies, plane
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 from alembert.view import figures
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def plot(
     outputs: Any = None,
     frequency: Any = None,
 ) -> Figure:
-    if kind not in KINDS:
-        raise ArgumentError(unknown("plot: there is no plot", kind, KINDS))
+    check_known("plot: there is no plot", kind, KINDS)
     for what, given in (("inputs", inputs), ("outputs", outputs), ("frequency", frequency)):
         if given is not None and kind != "bode":
             raise ArgumentError(f"plot: {what} are for the plot 'bode', this is {kind!r}")

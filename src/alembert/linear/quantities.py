@@ -13,11 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from alembert.arguments import mapping
+from alembert.arguments import check_known, mapping, unknown
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import Actuator, Model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 _EFFORTS = {"rad/s": "N m", "m/s": "N"}
@@ -130,8 +129,7 @@ def inputs(
         kind, rest = split(name, ("tau", "actuator", "wrench"), function, "inputs")
         kind = kind or _which(model, rest, function)
         if kind == "actuator":
-            if rest not in known:
-                raise ArgumentError(unknown(f"{function}: inputs: no actuator", rest, known))
+            check_known(f"{function}: inputs: no actuator", rest, known)
             actuator = known[rest]
             k, gear = driven(model, actuator), number(actuator.gear, values)
             labels.append(rest)
@@ -166,8 +164,7 @@ def wrench(model: Model, name: str, function: str, argument: str) -> tuple[str, 
         frame, components = name, tuple(range(6))
     else:
         components = (COMPONENTS.index(component),)
-    if frame not in known:
-        raise ArgumentError(unknown(f"{function}: {argument}: no frame", frame, known))
+    check_known(f"{function}: {argument}: no frame", frame, known)
     model.compute.check_moves(function, frame)
     return frame, components
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.control.reachability import Reachability, reachability
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
@@ -186,8 +186,7 @@ def _picked(known: Sequence[str], names: Any, argument: str) -> list[int]:
         return list(range(len(known)))
     found = []
     for name in _listed(argument, names):
-        if name not in known:
-            raise ArgumentError(unknown(f"reduced: {argument}: the linear model has no", name, known))
+        check_known(f"reduced: {argument}: the linear model has no", name, known)
         found.append(known.index(name))
     return found
 

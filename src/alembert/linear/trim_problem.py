@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 

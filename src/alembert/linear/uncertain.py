@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from alembert.arguments import check_known, unknown
 from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
@@ -42,7 +43,6 @@ from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
 from alembert.linear.outputs import outputs as output_rows
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 POINTS = 13
@@ -120,8 +120,7 @@ class UncertainLinearModel:
     def linear(self, **values: float) -> LinearModel:
         """The linear model itself at these values, its efforts those that hold the state there."""
         for name in values:
-            if name not in self.ranges:
-                raise ArgumentError(unknown("linear: there is no parameter", name, self.ranges))
+            check_known("linear: there is no parameter", name, self.ranges)
         return self._family({**_means(self.ranges), **values})
 
     def open(self) -> StateSpace:

@@ -26,10 +26,9 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import codegen, instructions, interpreter
-from alembert.engine.code import Code
 from alembert.engine.codegen import KernelSource, Spacing
 from alembert.engine.loops import Lines
-from alembert.engine.target import Target
+from alembert.engine.target import Code, Target
 from alembert.lowering.tree_matrices import LINE, Relations, TreeMatrices, padded
 
 RECORDS = 32

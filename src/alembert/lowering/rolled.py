@@ -18,8 +18,7 @@ from typing import Literal
 
 import casadi as ca
 
-from alembert.engine.code import Code
-from alembert.engine.target import Target
+from alembert.engine.target import Code, Target
 from alembert.lowering.rolled_emitter import RolledEmitter
 from alembert.lowering.rolled_memory import Memory, in_pieces
 from alembert.lowering.tracing import trace

@@ -10,14 +10,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import codegen
-from alembert.engine.code import Code
 from alembert.engine.instructions import TRIGONOMETRIC, InstructionList, from_casadi
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data
-from alembert.engine.target import Target, sincos_symbol
+from alembert.engine.target import Code, Target, sincos_symbol
 from alembert.engine.vectormath import vector_type
 from alembert.lowering.rolled_memory import Pass, round_up
-from alembert.sweeps.values import nonzeros
 from alembert.sweeps.visits import (
     ADDED,
     BARS,
@@ -33,6 +31,7 @@ from alembert.sweeps.visits import (
     PairsAdjoint,
     PairsTrace,
     Visit,
+    nonzeros,
     world_area,
 )
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.tree import Tree
-from alembert.sweeps.values import elements
-from alembert.sweeps.visits import OWN, Loop, Trace, Visit
+from alembert.sweeps.visits import OWN, Loop, Trace, Visit, elements
 
 _ALIGNMENT = 8  # vectors: of regions that are worked on by full registers whatever the number of lanes
 

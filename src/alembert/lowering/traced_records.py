@@ -12,8 +12,7 @@ from alembert.sweeps.attachment import OF_MODES
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.node import Carrier, Record, Structure
 from alembert.sweeps.program import Program
-from alembert.sweeps.values import Dense, nonzeros, outline
-from alembert.sweeps.visits import COMPUTED, READ, hashes
+from alembert.sweeps.visits import COMPUTED, READ, Dense, hashes, nonzeros, outline
 
 
 class Order(Exception):

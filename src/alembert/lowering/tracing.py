@@ -31,7 +31,6 @@ from alembert.lowering.traced_records import (
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Extent, Pairs, Program, Sweep, flat, run
-from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
 from alembert.sweeps.visits import (
     ADDED,
     GATHERED,
@@ -40,11 +39,15 @@ from alembert.sweeps.visits import (
     PAIRED,
     PASSED,
     SHARED,
+    Dense,
     Loop,
     PairsTrace,
     Trace,
     Visit,
+    elements,
     hashes,
+    map_matrices,
+    nonzeros,
     only_used,
 )
 

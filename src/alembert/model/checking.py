@@ -7,12 +7,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from alembert.arguments import unknown
 from alembert.errors import ModelError
 from alembert.expression import Expression, names_in
 from alembert.model import elements
 from alembert.model.elements import WORLD, Body, Equation, Joint
 from alembert.model.model import Model
-from alembert.model.printing import unknown
 
 PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actuators", "sensors")
 

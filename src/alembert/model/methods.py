@@ -431,7 +431,9 @@ class Methods:
         1 or 0, is a choice: it takes no direction, and its gradient is zero. Of models with loops, couplings or equations,
         what they change (forward, inverse and hybrid dynamics) goes through them.
         """
-        return self.compute.jvp(name, at, along, wrenches, along_wrenches, frame, reference, about)
+        return self.compute.jvp(
+            name, at, along, wrenches, along_wrenches, frame=frame, reference=reference, about=about
+        )
 
     def vjp(
         self,
@@ -449,7 +451,7 @@ class Methods:
         Options are those of `jvp`. With `wrenches`, the last item maps their frames to gradients; where the model has
         parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
         """
-        return self.compute.vjp(name, at, weight, wrenches, frame, reference, about)
+        return self.compute.vjp(name, at, weight, wrenches, frame=frame, reference=reference, about=about)
 
     def hessian(
         self,
@@ -471,7 +473,7 @@ class Methods:
         tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
         change is differentiated with the minimal set of constraint rows of the (first) state held, in straight code.
         """
-        return self.compute.hessian(name, at, weight, wrenches, frame, reference, about)
+        return self.compute.hessian(name, at, weight, wrenches, frame=frame, reference=reference, about=about)
 
     def second_derivatives(self, name: str, at: Sequence[Any], **options: Any) -> Any:
         """The tensor of all second derivatives of a result of m numbers, (..., m, N, N): `hessian` for each of them.

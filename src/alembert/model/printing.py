@@ -1,18 +1,23 @@
-"""How models look in a terminal, and how unknown names are answered."""
+"""How models and tables look in a terminal, and how unknown names are answered."""
 
 from __future__ import annotations
 
 import html
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from alembert.arguments import unknown as unknown
 from alembert.model.elements import WORLD
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from alembert.model.model import Model
+
+WIDTH = 110
 
 
 def printable(text: str) -> str:
@@ -113,3 +118,41 @@ def _prefixes(model: Model) -> Iterator[tuple[int, str]]:
         deeper = indent + ("   " if last else "│  ")
         below = children.get(i, [])
         stack += [(k, deeper, k == below[-1]) for k in reversed(below)]
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
+    """The first `left` columns to the left, numbers to the right."""
+    from rich.table import Table
+
+    found = Table(title=title, title_justify="left", min_width=min(len(title), WIDTH))
+    for k, column in enumerate(columns):
+        found.add_column(column, justify="left" if k < left else "right", overflow="fold")
+    for row in rows:
+        found.add_row(*row)
+    return found
+
+
+def number(x: float, digits: int = 5) -> str:
+    """Without a negative zero."""
+    return f"{x + 0.0:.{digits}g}"
+
+
+def as_text(*parts: Any, markup: bool = False) -> str:
+    """What rich would print, without colours."""
+    from rich.console import Console
+
+    file = StringIO()
+    console = Console(
+        file=file, width=WIDTH, highlight=False, markup=markup, color_system=None, force_jupyter=False
+    )
+    for part in parts:
+        console.print(part)
+    return file.getvalue().rstrip()
+
+
+def html_text(text: str) -> str:
+    """For notebooks; names are escaped."""
+    return f'<pre style="line-height: 1.2; overflow-x: auto">{html.escape(text)}</pre>'

@@ -10,15 +10,16 @@ the speeds. Bodies are numbered base first, so that phi, psi and [I + H phi K] a
 the paper numbers them from the tips and has them lower. Nothing dense is formed but by `dense()`.
 """
 
-from alembert.callable_module import make_callable
+from alembert.arguments import make_callable
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Product, Recursion, Sum
-from alembert.operators.compiled import (
+from alembert.operators.of_model import (
+    SpatialOperators,
     admittance,
     diagonalising_velocities,
     innovations,
+    operators,
     velocities_from_diagonal,
 )
-from alembert.operators.of_model import SpatialOperators, operators
 
 __all__ = [
     "Blocks",

@@ -1,13 +1,13 @@
 """Inverse kinematics: `al.reach(model, tasks)`, and the tasks."""
 
-from alembert.callable_module import make_callable as _make_callable
+from alembert.arguments import make_callable as _make_callable
 from alembert.reach.curve import ReferenceCurve as ReferenceCurve
+from alembert.reach.curve import Tracked as Tracked
+from alembert.reach.curve import track_curve as track_curve
 from alembert.reach.path import Trajectory as Trajectory
 from alembert.reach.path import follow as follow
 from alembert.reach.path import time_scaled as time_scaled
-from alembert.reach.result import Reached as Reached
-from alembert.reach.sections import Tracked as Tracked
-from alembert.reach.sections import track_curve as track_curve
+from alembert.reach.solver import Reached as Reached
 from alembert.reach.solver import ReachSolver as ReachSolver
 from alembert.reach.solver import reach as reach
 from alembert.reach.solver import solver as solver

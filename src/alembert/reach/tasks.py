@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import names, numbers, unknown
+from alembert.arguments import check_known, names, numbers
 from alembert.errors import ArgumentError
 from alembert.model import WORLD
 from alembert.spatial import Pose, se3, so3
@@ -314,8 +314,7 @@ def posture(
         space = s.model.space
         places = space.speed_places
         for joint in chosen or ():
-            if joint not in places:
-                raise ArgumentError(unknown("reach: posture: no joint", joint, places))
+            check_known("reach: posture: no joint", joint, places)
         own = list(range(space.nv)) if chosen is None else [k for j in chosen for k in _indices(places[j])]
         r = space.difference(t, s.q)
         D = s.along(lambda q: space.difference(t, q))

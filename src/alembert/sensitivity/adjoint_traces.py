@@ -7,7 +7,7 @@ children collects them as sums in inward loops, and where the adjoint loop goes 
 
 Visits are recomputed in their adjoints; only what passed between nodes is stored for that.
 
-Reference: `vjp` of `alembert.sensitivity.directional`, on the unrolled program; held equal by
+Reference: `vjp` of `alembert.sensitivity.products`, on the unrolled program; held equal by
 tests/sensitivity/test_rolled_products.py.
 """
 
@@ -22,7 +22,6 @@ import casadi as ca
 from alembert.sensitivity.traces import DifferentiatedTrace, Scalars, weight_of
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Program
-from alembert.sweeps.values import elements
 from alembert.sweeps.visits import (
     ADDED,
     BARS,
@@ -40,6 +39,7 @@ from alembert.sweeps.visits import (
     PairsTrace,
     Trace,
     Visit,
+    elements,
     hashes,
     only_used,
     world_area,

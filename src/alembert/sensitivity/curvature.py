@@ -25,7 +25,7 @@ For joints with a constant subspace whose charts are flows, q + s e + t e = q + 
 (`has_curvature`); springs and friction come in by differentiating the joint alone. Derived here; compare Singh, Russell
 and Wensing (IEEE RA-L 7, 2022) for the whole tensors.
 
-Reference: `hessian` of `alembert.sensitivity.directional`; held equal by tests/sensitivity/test_curvature.py.
+Reference: `hessian` of `alembert.sensitivity.products`; held equal by tests/sensitivity/test_curvature.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Differentiating the visits differentiates the program, for any number of nodes: 
 results along the change of its inputs, and whatever a node keeps, passes on or adds is kept, passed and added together with
 its change. For the adjoints see `alembert.sensitivity.adjoint_traces`.
 
-Reference: `jvp` of `alembert.sensitivity.directional`, on the unrolled program; held equal by
+Reference: `jvp` of `alembert.sensitivity.products`, on the unrolled program; held equal by
 tests/sensitivity/test_rolled_products.py.
 """
 
@@ -21,7 +21,6 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program
-from alembert.sweeps.values import elements
 from alembert.sweeps.visits import (
     ADDED,
     INNER,
@@ -35,6 +34,7 @@ from alembert.sweeps.visits import (
     PairsTrace,
     Trace,
     Visit,
+    elements,
 )
 
 Scalars = list[ca.SX]

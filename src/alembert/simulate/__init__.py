@@ -1,17 +1,17 @@
 """Motion in time: integrators on manifolds, controllers, events and records."""
 
+from alembert.arguments import make_callable as _make_callable
 from alembert.arguments import tell_wrong_types as _tell_wrong_types
-from alembert.callable_module import make_callable as _make_callable
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.comparison import Comparison as Comparison
 from alembert.simulate.comparison import compare as compare
-from alembert.simulate.contact_friction import ContactFriction as ContactFriction
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.controllers import SymbolicLaw as SymbolicLaw
 from alembert.simulate.dynamic_controllers import DynamicController as DynamicController
+from alembert.simulate.elements import ContactFriction as ContactFriction
 from alembert.simulate.elements import Forces as Forces
 from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble
@@ -23,12 +23,12 @@ from alembert.simulate.events import Lock as Lock
 from alembert.simulate.events import Release as Release
 from alembert.simulate.events import WithParameters as WithParameters
 from alembert.simulate.forces import Bushing as Bushing
+from alembert.simulate.forces import CentralGravity as CentralGravity
 from alembert.simulate.forces import Drag as Drag
 from alembert.simulate.forces import ForceElement as ForceElement
+from alembert.simulate.forces import GravityGradient as GravityGradient
 from alembert.simulate.forces import SoftStop as SoftStop
 from alembert.simulate.forces import SpringDamper as SpringDamper
-from alembert.simulate.gravity import CentralGravity as CentralGravity
-from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
 from alembert.simulate.inputs import Table as Table

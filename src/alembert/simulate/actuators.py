@@ -37,12 +37,11 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import is_number
+from alembert.arguments import check_known, is_number
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
 from alembert.model import Joint, Model
-from alembert.model.printing import unknown
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray
@@ -150,10 +149,7 @@ def with_gears(model: Model, drives: Mapping[str, Drive]) -> Model:
     joints = list(model.joints)
     for name, drive in drives.items():
         if isinstance(drive, Drive) and drive.gear is not None:
-            if name not in model.joint_indices:
-                raise ArgumentError(
-                    unknown("simulate: drives: a gear needs a joint, there is no", name, model.joint_indices)
-                )
+            check_known("simulate: drives: a gear needs a joint, there is no", name, model.joint_indices)
             k = model.joint_index(name)
             joints[k] = drive.gear.on(joints[k])
     return model if joints == list(model.joints) else model.replace(joints=tuple(joints))

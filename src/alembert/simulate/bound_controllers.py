@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
 from alembert.engine.codegen import FunctionSource
@@ -20,7 +21,6 @@ from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
 from alembert.linear.outputs import Output, expressions, find
 from alembert.model import Model, Sensor
-from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.dynamic_controllers import DynamicController, tracking_gain
 from alembert.simulate.elements import Places
@@ -97,10 +97,7 @@ class BoundController:
                 )
             self.rows[name] = row
         for name in K.references:
-            if name not in names:
-                raise ArgumentError(
-                    unknown(f"simulate: {K.name!r}: references: it has no input", name, names)
-                )
+            check_known(f"simulate: {K.name!r}: references: it has no input", name, names)
 
     def _row(self, name: str) -> Output | None:
         row = find(self.model, name, "simulate")
@@ -181,10 +178,7 @@ class BoundController:
                 k = int(np.flatnonzero(found.matrix[:, 0])[0]) if np.any(found.matrix) else 0
                 self.targets.append((k, gear))
         for name in K.limits:
-            if name not in K.outputs:
-                raise ArgumentError(
-                    unknown(f"simulate: {K.name!r}: limits: it has no output", name, K.outputs)
-                )
+            check_known(f"simulate: {K.name!r}: limits: it has no output", name, K.outputs)
 
     @cached_property
     def limits(self) -> tuple[Array, Array]:

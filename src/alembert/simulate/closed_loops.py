@@ -14,7 +14,7 @@ import casadi as ca
 
 from alembert.constraints import compiled
 from alembert.constraints.compiled import Held, symbolic_served
-from alembert.constraints.tolerances import CLOSED, GOOD
+from alembert.constraints.results import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.lowering.plan import Call, Copy, Repeat, Step
 from alembert.model import Model

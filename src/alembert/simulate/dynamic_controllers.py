@@ -25,12 +25,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.control.riccati import care, dare
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
 from alembert.errors import AlembertError, ArgumentError
 from alembert.linear.linear_model import LinearModel
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 SYSTEMS = (StateSpace, GainSchedule)
@@ -137,8 +137,7 @@ class DynamicController:
         given = self.start
         if isinstance(given, Mapping):
             for name in given:
-                if name not in self.states:
-                    raise ArgumentError(unknown("DynamicController: start: no state", name, self.states))
+                check_known("DynamicController: start: no state", name, self.states)
             given = [given.get(name, 0.0) for name in self.states]
         try:
             x = np.asarray(given, dtype=float)

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import is_number
+from alembert.arguments import check_known, is_number, unknown
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import Expression
 from alembert.joints import Fixed, JointType, Pair
 from alembert.model import WORLD, Coupling, Frame, LoopJoint, Model, Placement
-from alembert.model.printing import unknown
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ class Lock:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
-        if self.joint not in model.joint_indices:
-            raise ArgumentError(unknown("simulate: Lock: no joint", self.joint, model.joint_indices))
+        check_known("simulate: Lock: no joint", self.joint, model.joint_indices)
         joint = model.joint(self.joint)
         if joint.type.nv == 0:
             raise ArgumentError(f"simulate: Lock: joint {self.joint!r} does not move")

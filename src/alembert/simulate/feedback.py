@@ -16,11 +16,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import Law, Sampled, check_answer, efforts_of

@@ -17,16 +17,15 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import is_number, mapping, names
+from alembert.arguments import check_known, is_number, mapping, names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Model
-from alembert.model.printing import unknown
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
 from alembert.simulate.controllers import for_each
 from alembert.simulate.elements import ElementForces, Elements, Places, reactions_read
 from alembert.simulate.events import Event, Lock, Release, extended
-from alembert.simulate.gravity import GravityField
+from alembert.simulate.forces import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
 from alembert.simulate.reaction_loads import ReactionLoads
 
@@ -153,8 +152,7 @@ class Stabilisation:
     rate: float = 20.0
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ArgumentError(unknown("simulate: no stabilisation", self.method, METHODS))
+        check_known("simulate: no stabilisation", self.method, METHODS)
         if not (is_number(self.rate) and self.rate > 0):
             raise ArgumentError(
                 f"simulate: stabilisation_rate is {self.rate!r}, expected a positive rate in 1/s"

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, names_in
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.elements import Places
 
 if TYPE_CHECKING:
@@ -130,14 +130,9 @@ class BoundFlow:
 
     def __init__(self, controller: MassFlow, model: Model) -> None:
         self.controller, self.model = controller, model
-        if controller.parameter not in model.parameter_values:
-            raise ArgumentError(
-                unknown(
-                    "simulate: MassFlow: the model has no parameter",
-                    controller.parameter,
-                    model.parameter_values,
-                )
-            )
+        check_known(
+            "simulate: MassFlow: the model has no parameter", controller.parameter, model.parameter_values
+        )
         if model.is_constrained:
             raise UnsupportedError(
                 f"simulate: MassFlow and a model with loops or couplings ({model.name!r}) do not go together"

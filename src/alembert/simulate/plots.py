@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 from alembert.simulate.channels import WHOLE
 from alembert.view import figures
 
@@ -97,8 +97,7 @@ _EFFORTS = {"rad/s": "torques [N m]", "m/s": "forces [N]"}
 
 def _check_joints(model: Model, joints: Sequence[str]) -> None:
     for name in joints:
-        if name not in model.joint_indices:
-            raise ArgumentError(unknown("plot: no joint", name, model.joint_indices))
+        check_known("plot: no joint", name, model.joint_indices)
 
 
 def _entries(

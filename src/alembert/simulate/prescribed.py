@@ -9,9 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.inputs import Table, TimeTables
 
 Array = np.ndarray
@@ -26,8 +26,7 @@ class Motions:
         self.functions: dict[str, Callable[[float], Any]] = {}
         symbolic: dict[str, ca.Function] = {}
         for name, motion in prescribed.items():
-            if name not in model.joint_indices:
-                raise ArgumentError(unknown("simulate: prescribed: no joint", name, model.joint_indices))
+            check_known("simulate: prescribed: no joint", name, model.joint_indices)
             joint = model.joint(name).type
             if not joint.is_vector_space:
                 raise UnsupportedError(

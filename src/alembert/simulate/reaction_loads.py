@@ -4,6 +4,16 @@ Some force elements read the reactions of loops, couplings and equations. At eve
 a step included, the reactions r that they read and the efforts u(r) that they give are found together, by Newton's method
 from r = 0 (`constraints.loaded`): schemes keep their order, and a state has one answer, whatever came before. Reactions must
 be unique: of redundant constraints no force is read.
+
+Reactions under efforts that depend on them, compiled: a step of Newton's method.
+
+By the rows of a minimal set the forces of constraints are affine in the efforts, f = f0 + K u. Where efforts u(r) read some
+reactions r = S f (entries of the wrenches of loops, forces of couplings and equations), r solves
+
+    h = S (f0 + K u(r)) - r = 0,        (1 - S K u'(r)) dr = h                                          (1)
+
+Laws of friction and creep are piecewise linear in the normal force, so that a few steps are enough. Where 1 - S K u' is
+singular there is no solution, or more than one: friction jams the mechanism.
 """
 
 from __future__ import annotations
@@ -16,19 +26,73 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import compiled, loaded
-from alembert.constraints.compiled import Held
+from alembert.arguments import unknown
+from alembert.constraints import compiled
+from alembert.constraints.compiled import Held, moving, terms_and_solution
+from alembert.constraints.drives import upper_solution
+from alembert.constraints.factors import Admittance, largest
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.simulate.elements import ForceLaw, Places, reactions_read
 
 if TYPE_CHECKING:
+    from alembert.constraints.rows import ConstraintRows
     from alembert.simulate.simulation import Simulation
+
+
+Read = tuple[str, int]
+"""a constraint, and the entry of its reaction"""
+
+
+def width(rows: ConstraintRows, name: str) -> int:
+    """How many numbers the reaction of a constraint has."""
+    s = rows.slices[name]
+    return 6 if rows.kinds[name] == "loop" else s.stop - s.start
+
+
+def newton_kernel(rows: ConstraintRows, reads: Sequence[Read], held: Held = ()) -> Kernel:
+    """(q, v, factor, rest[, a of held speeds], u, u', r, chosen, active[, parameters]) -> the next r; |h| and size of r."""
+    nv, count = rows.model.nv, len(reads)
+
+    def solution(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
+        """(1)"""
+        by = Admittance(Pattern(rows.model.compute.tree), rows.slice_list, x["factor"], x["chosen"], x["G"])
+        S = selected(rows, x["T"], reads)
+
+        def forces(b: ca.SX, bias: ca.SX | float = 0.0) -> ca.SX:
+            return by.solve(-(bias + by.weighted.T @ by.inward(b)))
+
+        found = S @ forces(x["rest"] + moving(x["u"], held), x["gamma"])
+        slope = ca.reshape(x["slope"], nv, count)
+        columns = [S @ forces(moving(slope[:, j], held)) for j in range(count)]
+        Q, U = ca.qr(ca.densify(ca.SX.eye(count) - ca.horzcat(*columns)))
+        step = upper_solution(U, Q.T @ (found - x["read"]))
+        return [x["read"] + step, ca.vertcat(largest(found - x["read"]), largest(found) + largest(x["read"]))]
+
+    given = ("factor", "rest", "a_held") if held else ("factor", "rest")
+    more = {"u": nv, "slope": nv * count, "read": count}
+    results = {"next": (count,), "status": (2,)}
+    content = f"reactions:{list(reads)}"
+    return terms_and_solution(
+        rows, "constraint_solution", (*given, *more), results, solution, held, more=more, content=content
+    )
+
+
+def selected(rows: ConstraintRows, T: ca.SX, reads: Sequence[Read]) -> ca.SX:
+    """S of (1); T has the wrenches of loops by rows"""
+    S = ca.SX(len(reads), rows.count)
+    for k, (name, entry) in enumerate(reads):
+        s = rows.slices[name]
+        if rows.kinds[name] == "loop":
+            S[k, s] = T[s, entry].T
+        else:
+            S[k, s.start + entry] = 1.0
+    return S
+
 
 Array = np.ndarray
 MOST = 25
@@ -66,12 +130,12 @@ class ReactionLoads:
     # --- on symbols --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _graph(self) -> tuple[list[ca.SX], ca.SX, tuple[loaded.Read, ...]]:
+    def _graph(self) -> tuple[list[ca.SX], ca.SX, tuple[Read, ...]]:
         """Symbols t, q, v, parameters and r; the efforts; and what r is: only entries of reactions that matter."""
         model = self.model
         t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
         p = ca.SX.sym("p", len(model.parameters))
-        symbols = {name: ca.SX.sym(name, loaded.width(self.rows, name)) for name in self.names}
+        symbols = {name: ca.SX.sym(name, width(self.rows, name)) for name in self.names}
         at = Places(model, t, q, v, p, symbols)
         total = ca.SX.zeros(model.nv)
         for element in self.elements:
@@ -92,7 +156,7 @@ class ReactionLoads:
         )
 
     @property
-    def reads(self) -> tuple[loaded.Read, ...]:
+    def reads(self) -> tuple[Read, ...]:
         return self._graph[2]
 
     @cached_property
@@ -124,7 +188,7 @@ class ReactionLoads:
         total = rest + compiled.moving(good, held)
         return {
             "loads": self._effort_source(),
-            "load_step": loaded.newton_kernel(self.rows, self.reads, held).source(),
+            "load_step": newton_kernel(self.rows, self.reads, held).source(),
             "load_keep": FunctionSource(ca.Function("keep", [state, following, status], [kept])),
             "load_sum": FunctionSource(ca.Function("sum", [rest, u, state], [total, good])),
         }
@@ -203,7 +267,7 @@ class ReactionLoads:
             (t, q, v, p, r), u, reads = self._graph
             f, d, at = ca.SX.sym("f", count), ca.SX.sym("d", n), self.rows.graph
             T = ca.substitute(ca.densify(at.found.basis), ca.vertcat(at.q, at.parameters), ca.vertcat(q, p))
-            u = ca.substitute(u, r, loaded.selected(self.rows, T, reads) @ f)
+            u = ca.substitute(u, r, selected(self.rows, T, reads) @ f)
             moved = ca.substitute(u, q, model.space.integrate(q, d))
             found = [ca.densify(ca.substitute(ca.jacobian(moved, x), d, ca.SX.zeros(n))) for x in (d, v, f)]
             given = [t, q, v, f, *([p] if model.parameters else [])]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms.failures import heavy
-from alembert.arguments import is_number
+from alembert.arguments import is_number, unknown
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.model import Model
 from alembert.model.modal import ModalBody
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.actuators import Drive
 from alembert.simulate.adaptive import ADAPTIVE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -76,19 +76,13 @@ class Schedule:
     """what controllers posted in this run, likewise"""
 
     def copy(self) -> Schedule:
-        return Schedule(
-            self.controllers,
-            self.instruments,
-            self.rates,
-            list(self.held),
-            list(self.walks),
-            dict(self.readings),
-            list(self.pending),
-            self.asked,
-            self.effort,
-            dict(self.states),
-            self.log,
-            self.messages,
+        return replace(
+            self,
+            held=list(self.held),
+            walks=list(self.walks),
+            readings=dict(self.readings),
+            pending=list(self.pending),
+            states=dict(self.states),
         )
 
     @classmethod

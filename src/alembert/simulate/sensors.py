@@ -22,10 +22,9 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import is_number, numbers
+from alembert.arguments import check_known, is_number, numbers, unknown
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model, Sensor
-from alembert.model.printing import unknown
 from alembert.simulate.controllers import Sampled, columns, to_multiples
 from alembert.simulate.elements import Places
 from alembert.spatial import quaternion
@@ -106,8 +105,7 @@ class HoldSwitch:
         model = system.model
         known = {x.name for x in model.loops} | {x.name for x in model.couplings}
         for name in self.constraints:
-            if name not in known:
-                raise ArgumentError(unknown(f"sensor {self.name!r}: no event holds", name, known))
+            check_known(f"sensor {self.name!r}: no event holds", name, known)
         return np.array([float(any(name in system.active for name in self.constraints))])
 
 
@@ -206,8 +204,7 @@ class Instrument:
         sensor = given.sensor
         if isinstance(sensor, str):
             known = {x.name: x for x in model.sensors}
-            if sensor not in known:
-                raise ArgumentError(unknown("simulate: sensors: no sensor", sensor, known))
+            check_known("simulate: sensors: no sensor", sensor, known)
             sensor = known[sensor]
         if not isinstance(sensor, Sensor):
             sensor.check(model)

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known, unknown
 from alembert.control.square_root import Correction, covariance_root, triangular_root
 from alembert.control.square_root import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
-from alembert.model.printing import unknown
 from alembert.simulate.adaptive import coordinate_sizes
 from alembert.simulate.controllers import Sampled, efforts_from
 from alembert.simulate.inputs import Inputs
@@ -212,8 +212,7 @@ class StateFilter:
         q = model.compute.numbers("start", "q", q, model.nq)
         v = model.compute.numbers("start", "v", v, model.nv)
         for name in parameters:
-            if name not in self.estimated:
-                raise ArgumentError(unknown("start: no estimated parameter", name, self.estimated))
+            check_known("start: no estimated parameter", name, self.estimated)
         known = {**self.model.parameter_values, **self._given, **parameters}
         given = np.asarray(deviations, dtype=float)
         S = covariance_root("start", "deviations", given if given.ndim == 2 else given**2, self.names)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.constraints.tolerances import GOOD
+from alembert.constraints.results import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS

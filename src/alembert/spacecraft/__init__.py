@@ -5,7 +5,9 @@ from alembert.spacecraft.atmosphere import Exponential as Exponential
 from alembert.spacecraft.atmosphere import Profile as Profile
 from alembert.spacecraft.atmosphere import cira72 as cira72
 from alembert.spacecraft.atmosphere import msis_profile as msis_profile
+from alembert.spacecraft.balance import MicrogravityLevel as MicrogravityLevel
 from alembert.spacecraft.balance import MomentumBalance as MomentumBalance
+from alembert.spacecraft.balance import microgravity as microgravity
 from alembert.spacecraft.balance import momentum_balance as momentum_balance
 from alembert.spacecraft.devices import ControlMomentGyro as ControlMomentGyro
 from alembert.spacecraft.devices import MagneticTorquer as MagneticTorquer
@@ -33,6 +35,7 @@ from alembert.spacecraft.docking import latching as latching
 from alembert.spacecraft.docking import port_range as port_range
 from alembert.spacecraft.docking import soft_port as soft_port
 from alembert.spacecraft.environment import Environment as Environment
+from alembert.spacecraft.environment import MagneticField as MagneticField
 from alembert.spacecraft.epochs import Epoch as Epoch
 from alembert.spacecraft.estimators import AttitudeFilter as AttitudeFilter
 from alembert.spacecraft.estimators import quest as quest
@@ -40,6 +43,7 @@ from alembert.spacecraft.estimators import triad as triad
 from alembert.spacecraft.flight import FlightSoftware as FlightSoftware
 from alembert.spacecraft.flight import FlightTask as FlightTask
 from alembert.spacecraft.flight import Hardware as Hardware
+from alembert.spacecraft.flight import SharedFunction as SharedFunction
 from alembert.spacecraft.flight import pulses as pulses
 from alembert.spacecraft.frames import geodetic as geodetic
 from alembert.spacecraft.frames import lvlh as lvlh
@@ -47,18 +51,17 @@ from alembert.spacecraft.gravity import OrbitGravity as OrbitGravity
 from alembert.spacecraft.harmonics import Harmonics as Harmonics
 from alembert.spacecraft.harmonics import egm2008 as egm2008
 from alembert.spacecraft.harmonics import igrf as igrf
+from alembert.spacecraft.laws import SlidingDesign as SlidingDesign
 from alembert.spacecraft.laws import gains as gains
 from alembert.spacecraft.laws import gyro_jacobian as gyro_jacobian
 from alembert.spacecraft.laws import gyro_steering as gyro_steering
 from alembert.spacecraft.laws import magnetic_unloading as magnetic_unloading
 from alembert.spacecraft.laws import momentum_management as momentum_management
 from alembert.spacecraft.laws import quaternion_feedback as quaternion_feedback
+from alembert.spacecraft.laws import sliding_design as sliding_design
 from alembert.spacecraft.laws import sliding_mode as sliding_mode
 from alembert.spacecraft.laws import wheel_momentum as wheel_momentum
 from alembert.spacecraft.laws import wheel_torques as wheel_torques
-from alembert.spacecraft.magnetic import MagneticField as MagneticField
-from alembert.spacecraft.microgravity import MicrogravityLevel as MicrogravityLevel
-from alembert.spacecraft.microgravity import microgravity as microgravity
 from alembert.spacecraft.operations import DeployableRim as DeployableRim
 from alembert.spacecraft.operations import deployable_rim as deployable_rim
 from alembert.spacecraft.operations import rest_to_rest as rest_to_rest
@@ -84,9 +87,6 @@ from alembert.spacecraft.sensors import magnetometer as magnetometer
 from alembert.spacecraft.sensors import position_fix as position_fix
 from alembert.spacecraft.sensors import star_tracker as star_tracker
 from alembert.spacecraft.sensors import sun_sensor as sun_sensor
-from alembert.spacecraft.shared_functions import SharedFunction as SharedFunction
-from alembert.spacecraft.sliding import SlidingDesign as SlidingDesign
-from alembert.spacecraft.sliding import sliding_design as sliding_design
 from alembert.spacecraft.surfaces import Facet as Facet
 from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag

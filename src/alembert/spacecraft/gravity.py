@@ -28,7 +28,7 @@ import numpy as np
 
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, Places
-from alembert.simulate.gravity import field_terms
+from alembert.simulate.forces import field_terms
 from alembert.simulate.symmetries import joined_rotors
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.frames import EarthAxes

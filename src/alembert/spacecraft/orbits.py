@@ -31,7 +31,7 @@ import numpy as np
 from alembert.arguments import numbers
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.simulate.elements import Places
-from alembert.simulate.gravity import EARTH
+from alembert.simulate.forces import EARTH
 from alembert.spacecraft.epochs import DAY, Epoch
 from alembert.spacecraft.frames import EQUATOR, nutation, precession, rotation
 

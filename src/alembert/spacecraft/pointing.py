@@ -16,11 +16,10 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import Numbers, numbers
+from alembert.arguments import Numbers, check_known, numbers
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
-from alembert.model.printing import unknown
 from alembert.simulate.controllers import SymbolicLaw
 from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
@@ -370,8 +369,7 @@ def scheduled_burns(
     plans = []
     known = [x.name for x in thrusters]
     for name in burns:
-        if name not in known:
-            raise ArgumentError(unknown("scheduled_burns: no thruster", name, known))
+        check_known("scheduled_burns: no thruster", name, known)
     for name in known:
         plan = sorted(tuple(float(x) for x in burn) for burn in burns.get(name, ()))
         if any(len(x) != 2 or not (x[0] >= 0 and math.isfinite(x[0]) and x[1] > 0) for x in plan):

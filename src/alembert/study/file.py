@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictStr, ValidationError, create_model
 
+from alembert.arguments import unknown
 from alembert.errors import AlembertError, ArgumentError, FileError
 from alembert.model.io import toml
-from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
+from alembert.model.io.notes import explanations, walk
 from alembert.model.io.schema import FileTable, check_format
-from alembert.model.printing import unknown
 from alembert.study.laws import KINDS
 from alembert.study.task import OptionError, OutputFile, Task, inside
 from alembert.study.tasks import TASKS, scenario

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, StrictStr
 
+from alembert.arguments import unknown
 from alembert.errors import AlembertError, FileError
 from alembert.model import Model
 from alembert.model.io.location import Place
 from alembert.model.io.schema import FileTable
-from alembert.model.printing import unknown
 from alembert.study.task import Number, Numbers, OptionError, Positive, Setting, fill
 
 if TYPE_CHECKING:

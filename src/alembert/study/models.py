@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from alembert import library
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.model.io import MJCF, NATIVE, URDF, load
-from alembert.model.printing import unknown
 
 PREFIX = "library:"
 SUFFIXES = NATIVE + URDF + MJCF
@@ -70,8 +70,7 @@ def _of_library(text: str, *, bare: bool) -> Model:
             raise ArgumentError(
                 f"library:{text}: {entry!r} is no option, expected NAME=VALUE after the comma"
             )
-        if key not in known:
-            raise ArgumentError(unknown(f"library:{name} has no option", key, known))
+        check_known(f"library:{name} has no option", key, known)
         options[key] = _value(f"library:{text}", key, value)
     return library.make(name, **options)
 

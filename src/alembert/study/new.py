@@ -6,8 +6,8 @@ from importlib import resources
 from pathlib import Path
 
 from alembert import library
-from alembert.errors import ArgumentError, FileError, writing
-from alembert.model.printing import unknown
+from alembert.arguments import check_known
+from alembert.errors import FileError, writing
 
 TEMPLATES = {
     "pendulum": "one body on a hinge; let it swing",
@@ -43,8 +43,7 @@ def names() -> tuple[str, ...]:
 
 def create(name: str, folder: Path, *, replace: bool = False) -> list[Path]:
     """Write model.toml and study.toml into a folder."""
-    if name not in names():
-        raise ArgumentError(unknown("new: there is no project", name, names()))
+    check_known("new: there is no project", name, names())
     contents = _template(name) if name in TEMPLATES else _of_library(name)
     paths = {folder / file: text for file, text in contents.items()}
     there = [path for path in paths if path.exists()]

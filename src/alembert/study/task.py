@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.model.io.explanation import explanations
 from alembert.model.io.location import Place, shown
+from alembert.model.io.notes import explanations
 from alembert.model.io.schema import Default, FileTable, annotation
-from alembert.model.printing import unknown
 from alembert.study.parts import ReportPart
 
 Array = np.ndarray

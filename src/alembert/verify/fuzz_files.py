@@ -179,9 +179,9 @@ def read_result(path: Path) -> Any:
 
 def read_checkpoint(path: Path) -> Any:
     """A block of an ensemble: what is damaged counts as none, and is computed again."""
-    from alembert.simulate.ensembles import checkpoint
+    from alembert.simulate.ensembles import backends
 
-    return checkpoint.read(path, range(MEMBERS), 2, 2)
+    return backends.read(path, range(MEMBERS), 2, 2)
 
 
 def read_entry(path: Path) -> Any:

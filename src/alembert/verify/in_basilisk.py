@@ -10,7 +10,7 @@ import numpy as np
 from alembert.joints import Free, Spherical
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
-from alembert.simulate.gravity import EARTH
+from alembert.simulate.forces import EARTH
 from alembert.spacecraft import Encke, Environment, Orbit
 from alembert.spacecraft.frames import EQUATOR
 

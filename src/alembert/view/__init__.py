@@ -3,7 +3,7 @@
 `al.view(model)` and `al.view(run)` open the viewer; `run.to_html("run.html")` writes a page.
 """
 
-from alembert.callable_module import make_callable
+from alembert.arguments import make_callable
 from alembert.view.animation import Animation as Animation
 from alembert.view.figures import plot_convergence as plot_convergence
 from alembert.view.film import write_film as write_film

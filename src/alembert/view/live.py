@@ -1,4 +1,4 @@
-"""The live viewer: a page served by viser to this machine only (see `guard`), with sliders or a timeline for motions.
+"""The live viewer: a page served by viser to this machine only (see `Guard`), with sliders or a timeline for motions.
 
 It runs beside the program: making a `Viewer` returns at once, `stop` ends it. Nodes of the scene are named by numbers,
 and names of a model are only ever labels, which the page shows as text.
@@ -18,10 +18,10 @@ from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
 from alembert.view.animation import Animation
 from alembert.view.deformed import drawn
-from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
 from alembert.view.page import Still
 from alembert.view.scene import NamedFrame, Scene, ScenePart, body_poses, scene
+from alembert.view.served import Guard
 
 Array = np.ndarray
 

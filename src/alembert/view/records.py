@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.model.io.location import read_text
-from alembert.model.printing import unknown
 from alembert.view.animation import Animation
 
 SUFFIXES = (".nc", ".csv")

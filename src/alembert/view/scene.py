@@ -19,8 +19,7 @@ from alembert.errors import FileError, warn
 from alembert.model import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Model, Sphere, Visual
 from alembert.spatial import Pose
 from alembert.view import meshes
-from alembert.view.deformed import drawn, whole
-from alembert.view.made_up import joint_mark, made_up_shapes, palette
+from alembert.view.deformed import drawn, joint_mark, made_up_shapes, palette, whole
 from alembert.view.meshes import Surface
 
 Array = np.ndarray

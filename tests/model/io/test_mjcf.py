@@ -29,8 +29,7 @@ from alembert import (
 from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
 from alembert.model.io import mjcf_source, xml
 from alembert.model.io.convert import accelerations_from_mujoco, from_mujoco, to_mujoco
-from alembert.model.io.mjcf import load_mjcf
-from alembert.model.io.mjcf_keyframes import keyframes
+from alembert.model.io.mjcf import keyframes, load_mjcf
 from alembert.model.io.mjcf_source import joint_names
 
 mujoco = pytest.importorskip("mujoco")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError
 from alembert.model.io.location import LARGEST_XML, read_bytes
 from alembert.model.model import Model
-from alembert.model.printing import unknown
 
 NATIVE = (".toml", ".yaml", ".yml")
 URDF = (".urdf",)
@@ -38,8 +38,7 @@ def load(path: str | os.PathLike[str], *, strict: bool = False, **options: Any) 
     reader = _reader(path)
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in options:
-        if name not in known:
-            raise ArgumentError(unknown(f"load: {os.fspath(path)} takes no option", name, known))
+        check_known(f"load: {os.fspath(path)} takes no option", name, known)
     if "strict" in known:
         options["strict"] = strict
     return reader(path, **options)

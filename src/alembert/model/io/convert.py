@@ -26,10 +26,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Fixed, Free, JointType, Planar, Prismatic, Revolute, Spherical
 from alembert.model.model import Model
-from alembert.model.printing import unknown
 from alembert.spatial import Pose, quaternion
 
 Array = np.ndarray

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError, UnsupportedError, writing
 from alembert.expression import Expression
 from alembert.joints import PAIRS, REGISTRY, Pair
@@ -26,13 +27,11 @@ from alembert.model.builder import ModelBuilder
 from alembert.model.elements import Mesh, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import schema, side_file, toml, yaml
-from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, PlacedError, Source, read_text
+from alembert.model.io.notes import explanations, is_word, walk
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format, described
-from alembert.model.io.text import is_word
 from alembert.model.model import Model, check_model
 from alembert.model.placement import Placement
-from alembert.model.printing import unknown
 
 SYNTAX: dict[str, ModuleType] = {"toml": toml, "yaml": yaml, "yml": yaml}
 _MOST_ERRORS = 5

@@ -39,6 +39,7 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
+from alembert.arguments import unknown
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
 from alembert.joints import PAIRS, REGISTRY, JointType, Pair
@@ -59,7 +60,6 @@ from alembert.model.io import side_file
 from alembert.model.io.location import Source
 from alembert.model.modal import ModalBody
 from alembert.model.placement import Placement
-from alembert.model.printing import unknown
 
 FORMAT = "alembert-model"
 VERSION = 1

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from alembert.errors import FileError
 from alembert.model.io.location import DEEPEST, Place, Source, check_sizes, depth_error
-from alembert.model.io.text import is_word, number, quoted
+from alembert.model.io.notes import is_word, number, quoted
 
 LARGEST = 32_000_000  # bytes; some ten seconds
 LONGEST_LINE = 1_000_000  # characters

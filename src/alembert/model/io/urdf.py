@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from alembert.arguments import unknown
 from alembert.errors import FileError, ModelError, UnsupportedError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
 from alembert.joints.joint import unit_axis
@@ -36,7 +37,6 @@ from alembert.model.io.urdf_document import Robot, RobotJoint, root_of
 from alembert.model.io.xml import Element
 from alembert.model.model import Model
 from alembert.model.placement import Placement
-from alembert.model.printing import unknown
 
 ROOT_JOINT = "root_joint"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from alembert.arguments import unknown
 from alembert.errors import UnsupportedError
 from alembert.model.elements import WORLD
 from alembert.model.io.notes import CHANGED, LEFT_OUT, Notes
 from alembert.model.io.xml import Element
-from alembert.model.printing import unknown
 
 _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "robot": ({"name", "version"}, {"link", "joint", "material"}),

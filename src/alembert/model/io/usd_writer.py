@@ -19,8 +19,8 @@ import numpy as np
 
 from alembert.errors import writing
 from alembert.model.elements import WORLD, Body, Box, Capsule, Cylinder, Ellipsoid, Joint, Sphere, Visual
+from alembert.model.io.notes import quoted
 from alembert.model.io.robot_text import Writer
-from alembert.model.io.text import quoted
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 from alembert.spatial import quaternion

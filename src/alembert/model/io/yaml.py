@@ -13,7 +13,7 @@ from typing import Any
 
 from alembert.errors import FileError
 from alembert.model.io.location import DEEPEST, Place, Source, check_sizes, depth_error
-from alembert.model.io.text import is_word, number, quoted
+from alembert.model.io.notes import is_word, number, quoted
 
 LARGEST = 4_000_000  # bytes; the parser takes about ten seconds per megabyte
 ALIASED = 100_000  # nodes that aliases may add

@@ -18,17 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import is_number
+from alembert.arguments import check_known, is_number
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import INTEGRATORS
-from alembert.simulate.ensembles import checkpoint as disk
-from alembert.simulate.ensembles.backends import Backend, backend
-from alembert.simulate.ensembles.checkpoint import Checkpoint
+from alembert.simulate.ensembles import backends as disk
+from alembert.simulate.ensembles.backends import Backend, Checkpoint, backend
 from alembert.simulate.ensembles.members import (
     Draws,
     Question,
@@ -99,8 +97,7 @@ def ensemble(
             quantities are in `recorded` for all members.
     """
     check_model("ensemble", model)
-    if integrator not in INTEGRATORS:
-        raise ArgumentError(unknown("ensemble: no integrator", integrator, INTEGRATORS))
+    check_known("ensemble: no integrator", integrator, INTEGRATORS)
     if integrator not in ADAPTIVE and step is None:
         raise ArgumentError(f"ensemble: integrator {integrator!r} needs a step; give step=..., in seconds")
     if isinstance(vary, Mapping):

@@ -3,6 +3,11 @@
 All of them take a block's draws and give its answer; which one it was does not show in the answer. Processes
 and Dask get the question as bytes with every block and keep it, with its compiled code, until another comes:
 a worker that dies and is replaced needs nothing that only the old one had.
+
+Blocks on disk: each under a name that says what it holds, written at once or not at all.
+
+The name has a digest of the question (the model, every option, functions by what they do) and of all numbers
+drawn. A block that is there under its name therefore is the answer, whoever computed it and when.
 """
 
 from __future__ import annotations
@@ -15,20 +20,95 @@ import pickle
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.engine.kernel import limit_threads
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.model.printing import unknown
+from alembert.errors import ArgumentError, FileError, NumericalError, UnsupportedError
+from alembert.meaning import meaning
 from alembert.simulate.ensembles.members import MemberBlock, Question, ignore_what_is_recorded
+
+
+class Checkpoint:
+    """A folder of blocks for one question."""
+
+    def __init__(self, folder: Path, model: str, options: Mapping[str, Any]) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"ensemble: checkpoint {folder}: is no folder that can be written: {error.strerror}"
+            ) from None
+        texts = [model, *(f"{key}={meaning(value)}" for key, value in sorted(options.items()))]
+        self.key = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def path(self, members: range, draws: Mapping[str, np.ndarray]) -> Path:
+        digest = hashlib.sha256(self.key.encode())
+        for key, value in sorted(draws.items()):
+            digest.update(key.encode() + np.ascontiguousarray(value).tobytes())
+        return self.folder / f"block-{members.start:08d}-{members.stop:08d}-{digest.hexdigest()[:24]}.npz"
+
+
+def write(path: Path, block: MemberBlock) -> None:
+    """All of the file or nothing: under another name first, then moved."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=".block-", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **block.to_arrays())  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise _cannot_write(path, error) from None
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _cannot_write(path: Path, error: OSError) -> FileError:
+    return FileError(
+        f"ensemble: checkpoint {path.parent}: cannot be written: {error.strerror}; blocks that are there stay, call again "
+        "with the same arguments to go on"
+    )
+
+
+def read(path: Path, members: range, nq: int, nv: int) -> MemberBlock | None:
+    """A block, None where there is none; one that is damaged, or is no block of these members, counts as none."""
+    try:
+        stored = path.stat().st_size
+        with np.load(path, allow_pickle=False) as file:
+            if sum(entry.file_size for entry in file.zip.infolist()) > stored:  # blocks are not compressed
+                return None
+            block = MemberBlock.from_arrays({key: file[key] for key in file.files})
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ):
+        return None
+    return block if block.fits(members, nq, nv) else None
+
 
 BACKENDS = ("batch", "threads", "processes", "dask")
 GRACE = 0.003
@@ -51,8 +131,7 @@ class Backend:
 
 @contextmanager
 def backend(name: str, question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
-    if name not in BACKENDS:
-        raise ArgumentError(unknown("ensemble: no backend", name, BACKENDS))
+    check_known("ensemble: no backend", name, BACKENDS)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ArgumentError(f"ensemble: workers is {workers!r}, expected a positive integer")
     if cluster is not None and name != "dask":

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, UnsupportedError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
@@ -191,14 +191,12 @@ class Draws:
                     f"ensemble: vary returned {drawn!r}, expected what differs, as {{'q0': ...}}; return it at the end"
                 )
             for key in drawn:
-                if key not in DRAWN:
-                    raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))
+                check_known("ensemble: vary gives", key, DRAWN)
             for key, values in rows.items():
                 values.append(numbers(model, key, drawn[key]) if key in drawn else self.given[key])
             chosen = drawn.get("parameters", {})
             for name in chosen:
-                if name not in model.parameter_values:
-                    raise ArgumentError(unknown("ensemble: vary: no parameter", name, model.parameter_values))
+                check_known("ensemble: vary: no parameter", name, model.parameter_values)
             for name, default, key in names:
                 parameters[key].append(float(chosen.get(name, default)))
         found = {key: np.array(values) for key, values in rows.items()}
@@ -219,8 +217,7 @@ def swept(vary: Mapping[str, Any], members: int | None) -> tuple[dict[str, Any],
     found: dict[str, Any] = {}
     lengths: dict[str, int] = {}
     for key, x in vary.items():
-        if key not in DRAWN:
-            raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))
+        check_known("ensemble: vary gives", key, DRAWN)
         if key == "parameters":
             found[key] = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in x.items()}
             lengths |= {f"parameter {name!r}": len(values) for name, values in found[key].items()}

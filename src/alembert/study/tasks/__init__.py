@@ -5,11 +5,10 @@ from __future__ import annotations
 from alembert.study.task import Task
 from alembert.study.tasks.ensemble import EnsembleTask
 from alembert.study.tasks.identify import IdentifyTask
-from alembert.study.tasks.linearize import LinearizeTask
+from alembert.study.tasks.linearize import LinearizeTask, TrimTask
 from alembert.study.tasks.mission import MissionTask
 from alembert.study.tasks.optimise import OptimiseTask
 from alembert.study.tasks.simulate import SimulateTask
-from alembert.study.tasks.trim import TrimTask
 from alembert.study.tasks.verify import VerifyTask
 
 TASKS: dict[str, type[Task]] = {

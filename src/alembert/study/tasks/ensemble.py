@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from alembert.arguments import unknown
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.model.io.schema import FileTable
-from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.laws import laws
 from alembert.study.parts import Grid

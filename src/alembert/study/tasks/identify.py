@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from alembert.arguments import unknown
 from alembert.errors import FileError
 from alembert.model import Model
 from alembert.model.io.location import read_text
-from alembert.model.printing import unknown
 from alembert.study.parts import Grid
 from alembert.study.task import (
     AtState,
@@ -32,8 +32,8 @@ from alembert.study.task import (
     Task,
     TaskResult,
 )
+from alembert.study.tasks.linearize import write_json
 from alembert.study.tasks.simulate import PLOT
-from alembert.study.tasks.trim import write_json
 
 if TYPE_CHECKING:
     from alembert.identify import Identification, Measurements

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from alembert.arguments import unknown
 from alembert.model import Model
 from alembert.model.io import netcdf
-from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.parts import Grid
 from alembert.study.task import (

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictStr, WithJsonSchema
 
+from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError
 from alembert.expression import Expression
 from alembert.model import Model
 from alembert.model.elements import SENSOR_KINDS
 from alembert.model.io.location import Place
 from alembert.model.io.schema import FileTable, default_value
-from alembert.model.printing import unknown
 from alembert.study.laws import AnyControllerEntry, EventEntry
 from alembert.study.task import Number, Numbers, OptionError, Positive, Task
 

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from alembert.engine import blas
+from alembert.identify import identification
 
 
 def counts():
-    return [get() for get, _ in blas._libraries()]
+    return [get() for get, _ in identification._libraries()]
 
 
 @pytest.fixture
 def two_threads():
     before = counts()
-    for _, put in blas._libraries():
+    for _, put in identification._libraries():
         put(2)
     yield
-    for (_, put), count in zip(blas._libraries(), before, strict=True):
+    for (_, put), count in zip(identification._libraries(), before, strict=True):
         put(count)
 
 
@@ -30,9 +30,9 @@ def test_the_libraries_of_the_wheels_are_found():
 
 def test_one_thread_and_back(two_threads):
     several = counts()
-    with blas.one_thread():
+    with identification.one_thread():
         assert set(counts()) <= {1}
-        with blas.one_thread():
+        with identification.one_thread():
             assert set(counts()) <= {1}
         assert set(counts()) <= {1}
     assert counts() == several
@@ -41,7 +41,7 @@ def test_one_thread_and_back(two_threads):
 def test_back_after_an_error(two_threads):
     several = counts()
 
-    @blas.one_thread()
+    @identification.one_thread()
     def fails():
         raise ValueError
 
