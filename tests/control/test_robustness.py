@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 from control_helpers import random_system
 
 from alembert.control import (
@@ -361,3 +362,27 @@ def test_fitted_magnitudes_are_stable_and_near():
 def test_refusals(make, error, sentence):
     with pytest.raises(error, match=sentence):
         make()
+
+
+def test_real_numbers_alone_have_bounds_from_below():
+    """M = u v^T has det(1 - M Delta) = 1 - sum_k d_k c_k, c = u v: mu is a linear program, and both bounds meet it."""
+    rng = np.random.default_rng(8)
+    u, v = rng.normal(size=(2, 5, 2)) @ np.array([1, 1j])
+    c = u * v
+    exact = scipy.optimize.linprog(-c.real, A_eq=c.imag[None], b_eq=[0.0], bounds=(-1, 1))
+    found = mu(np.outer(u, v), [DeltaBlock("real")] * 5)
+    assert found.lower == pytest.approx(-exact.fun, rel=1e-9)
+    assert found.upper == pytest.approx(-exact.fun, rel=1e-6)
+    # of any matrix: a real perturbation that does what it should; both signs of repeated numbers
+    for blocks in (
+        [DeltaBlock("real")] * 5,
+        [DeltaBlock("real", 2), DeltaBlock("real"), DeltaBlock("real", 2)],
+    ):
+        for _ in range(5):
+            M = rng.normal(size=(5, 5, 2)) @ np.array([1, 1j])
+            found = mu(M, blocks)
+            assert 0 < found.lower <= found.upper
+            assert not np.any(found.delta.imag)
+            assert np.abs(np.diag(found.delta)).max() == pytest.approx(1 / found.lower)
+            assert np.linalg.svd(np.eye(5) - M @ found.delta, compute_uv=False)[-1] < 1e-8
+            assert len(np.unique(np.diag(found.delta))) <= len(blocks)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _AT_ONCE = 2_000_000  # complex numbers of the slopes of F
-_CENTRED = 0.1  # decrement of Newton's method at which a point counts as the centre
+_CENTRED = 0.3  # decrement of Newton's method at which a point counts as the centre
 _MODEST = 0.01  # times half the square of G is taken off (2), which else may grow without end
-_AHEAD = 0.9  # of the way along the tangent on which F stays positive
+_AHEAD = 0.95  # of the way along the tangent on which F stays positive
 _LOWERED = 0.03  # of the way between a level and what was reached there, where the tangent leads astray
 
 

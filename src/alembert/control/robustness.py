@@ -100,17 +100,27 @@ class DiskMargin:
 
 @takes_systems()
 def mu_response(
-    M: StateSpace, blocks: Sequence[DeltaBlock], frequency: Any, *, starts: int = 8
+    M: StateSpace,
+    blocks: Sequence[DeltaBlock],
+    frequency: Any,
+    *,
+    starts: int = 2,
+    tolerance: float = 1e-4,
 ) -> MuResponse:
-    """Bounds at some frequencies; see `mu_peak` for what holds between them."""
+    """Bounds at some frequencies; see `mu_peak` for what holds between them.
+
+    Where that from above is not reached at once, `starts` searches from below are begun. `tolerance` (relative): how near
+    to the least bound of its kind the one from above comes; it holds, however near.
+    """
     check_blocks("mu_response", M.shape, blocks)
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
     response = M.frequency_response(frequency)
-    upper = np.array([x.level for x in Scalings(blocks).least_of(response.response, tolerance=1e-6)])
+    above = Scalings(blocks).least_of(response.response, tolerance=tolerance)
+    upper = np.array([x.level for x in above])
     lower = np.zeros(len(upper))
     if not nonlinear:
-        lower = lower_bounds(response.response, blocks, starts=starts, above=upper)[0]
+        lower = lower_bounds(response.response, blocks, starts=starts, above=above)[0]
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 
