@@ -285,6 +285,12 @@ def test_curves_are_smooth_and_whole():
     assert np.abs(np.diff(curve)).max() < 500 * 2 * np.sin(
         np.radians(4.1)
     )  # on a circle of diameter 500, twice 4 degrees
+    # a circle of diameter 8 is whole; a curve that goes on to infinity gets axes of some width
+    (axis,) = tf([4], [1, -0.5]).plot("nyquist").axes
+    assert axis.get_xlim()[0] < -8
+    (axis,) = tf([10], [1, 4, 5, 0]).plot("nyquist").axes
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    assert right - left > 0.79 * (top - bottom)
     # a zero before a pole: the phase climbs above zero
     (axis,) = tf([1, 0.02, 1], [1, 0.02, 1.21, 0]).plot("nichols").axes
     phase, gain = (np.asarray(x) for x in axis.lines[0].get_data())
