@@ -22,6 +22,7 @@ from alembert.control import (
     mu_synthesis,
     multiloop_disk_margin,
     series,
+    stability_margin,
     static,
     tf,
     worst_case_gain,
@@ -231,6 +232,24 @@ def test_d_k_iteration_of_other_plants(plant, signals):
     assert found.closed_loop.is_stable
 
 
+def test_d_k_iteration_of_a_sampled_plant():
+    """Tustin's plant has the mu of the continuous one, at bent frequencies; the controller is sampled and has its names."""
+    P, blocks = free_satellite()
+    given = {"controls": 1, "measurements": 1, "iterations": 2, "tolerance": 1e-2}
+    sampled = P.sampled(0.05, method="tustin")
+    w = np.geomspace(1e-3, 50, 40)
+    found = dksyn(sampled, blocks, frequency=w, **given)
+    same = dksyn(P, blocks, frequency=np.tan(0.025 * w) / 0.025, **given)
+    assert found.controller.dt == 0.05
+    assert found.controller.input_names == sampled.output_names[-1:]
+    assert found.closed_loop.is_stable
+    np.testing.assert_allclose(
+        found.history, same.history, rtol=1e-3
+    )  # levels of H-infinity are found to 1e-4
+    value = found.closed_loop.frequency_response(found.peak.frequency).response[0]
+    assert mu(value, blocks).upper == pytest.approx(found.peak.peak, rel=1e-3)
+
+
 def test_d_k_iteration_returns_what_can_be_proven(monkeypatch):
     """A controller with less mu whose peak cannot be proven does not cost the one before it."""
     _, P = distillation()
@@ -416,3 +435,21 @@ def test_real_numbers_alone_have_bounds_from_below():
             assert np.abs(np.diag(found.delta)).max() == pytest.approx(1 / found.lower)
             assert np.linalg.svd(np.eye(5) - M @ found.delta, compute_uv=False)[-1] < 1e-8
             assert len(np.unique(np.diag(found.delta))) <= len(blocks)
+
+
+def test_loops_that_are_not_stable_are_named_by_the_function_called():
+    M = append(tf([1], [1, -0.5]), tf([1], [1, 3]))
+    for function, sentence in (
+        (
+            lambda: worst_case_gain(M, [SCALAR]),
+            "worst_case_gain: the nominal loop is not stable, it has the pole 0.5",
+        ),
+        (lambda: stability_margin(M, [SCALAR] * 2), "stability_margin: the nominal loop is not stable"),
+        (lambda: mu_peak(M, [SCALAR] * 2), "mu_peak: the nominal loop is not stable"),
+        (
+            lambda: disk_margins(tf([1], [1, -2])),
+            r"disk_margins: the closed loop is not stable, it has the pole 1\+0j",
+        ),
+    ):
+        with pytest.raises(NumericalError, match=sentence):
+            function()

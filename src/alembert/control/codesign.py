@@ -150,7 +150,7 @@ def pareto(
     make: Callable[..., DesignPoint],
     ranges: Mapping[str, Any],
     *,
-    shares: Sequence[float] = tuple(np.linspace(0.05, 0.95, 19)),
+    shares: Sequence[float] = tuple(k / 20 for k in range(1, 20)),
     feedback: str = "state",
     start: Mapping[str, float] | None = None,
     gain: Any = None,

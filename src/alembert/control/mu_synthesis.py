@@ -13,6 +13,7 @@ all frequencies (`mu_peak`) is returned.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,9 @@ from alembert.control.interconnection import append, lft, series, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.mu_upper import Scalings
 from alembert.control.robustness import MuPeak, mu_peak
+from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
-from alembert.control.synthesis import count, ordered
+from alembert.control.synthesis import count, finished, ordered
 from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
@@ -68,7 +70,7 @@ def dksyn(
 
     `order` is that of every d(s), `frequency` [rad/s] where it is fitted. The first step of log D is plain; `relaxation` is
     the length of the next, in units of a plain one. Blocks have one number d each: repeated and real ones are taken as if
-    they were full.
+    they were full. A sampled plant is worked on by its bilinear twin, which has the same mu.
     """
     P = ordered("dksyn", P, controls, measurements)
     m, r = count(P.input_names, controls), count(P.output_names, measurements)
@@ -79,6 +81,13 @@ def dksyn(
             f"dksyn: the blocks take {takes} outputs and give {gives} inputs, expected the {z} and {w} that P has beside "
             "y and u; performance is a block too: DeltaBlock('full', inputs, outputs)"
         )
+    if P.is_discrete:
+        bent = None if frequency is None else np.tan(np.asarray(frequency, dtype=float) * P.dt / 2)
+        twin = dksyn(bilinear(P), blocks, controls=m, measurements=r, iterations=iterations, order=order,
+                     frequency=bent, relaxation=relaxation, tolerance=tolerance)  # fmt: skip
+        peak = dataclasses.replace(twin.peak, frequency=2 * np.arctan(twin.peak.frequency) / P.dt)
+        K = finished(P, twin.controller)
+        return MuSynthesis(K, lft(P, K), peak, twin.history)
     scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
     grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
     scaled, length = P, 1.0
