@@ -62,6 +62,8 @@ def mu(M: Any, blocks: Sequence[DeltaBlock], *, starts: int = 12, tolerance: flo
     """Bounds of (1) for a matrix M (outputs z, inputs w); `starts` is how many searches from below are begun."""
     M = np.asarray(M, dtype=complex)
     check_blocks("mu", M.shape, blocks)
+    if not np.all(np.isfinite(M)):
+        raise ArgumentError("mu: M has entries that are not finite")
     scalings = Scalings(blocks)
     above = scalings.least(M, tolerance=tolerance)
     lower, delta = lower_bound(M, blocks, starts=starts, above=above)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from alembert.control.mu_upper import Scalings, UpperBound
+from alembert.control.mu_upper import Scalings, UpperBound, inverse_root
 
 if TYPE_CHECKING:
     from alembert.control.mu_bounds import DeltaBlock
@@ -98,7 +98,7 @@ def _worst_inputs(M: Array, above: Sequence[UpperBound]) -> Array:
     D_left, D_right, G = (np.array([getattr(x, name) for x in above]) for name in ("D_left", "D_right", "G"))
     half = 1j * (G @ M)
     A = M.conj().swapaxes(1, 2) @ D_left @ M + half + half.conj().swapaxes(1, 2)
-    T = np.linalg.inv(np.linalg.cholesky(D_right)).conj().swapaxes(1, 2)
+    T = inverse_root(D_right)[0].conj().swapaxes(1, 2)
     return _times(T, np.linalg.eigh(T.conj().swapaxes(1, 2) @ A @ T)[1][:, :, -1])
 
 
