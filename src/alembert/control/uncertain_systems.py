@@ -19,6 +19,7 @@ from alembert.control.interconnection import append, close, lft, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.control.uncertain_lft import Uncertain, merged, stacked, uncertain
 from alembert.errors import ArgumentError
 
@@ -62,6 +63,7 @@ class UncertainSystem:
             self.dt,
         )
 
+    @takes_systems(gains=True)
     def closed(self, controller: StateSpace) -> StateSpace:
         """From w to z with u = K y, where y and u are the last outputs and inputs."""
         if controller.order and controller.dt != self.dt:
