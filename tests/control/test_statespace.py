@@ -333,3 +333,12 @@ def test_the_package_is_there():
     assert al.control.StateSpace is StateSpace
     assert repr(tf([1], [1, 2], 0.1)) == "<StateSpace: 1 state, 1 input, 1 output, every 0.1 s>"
     assert scipy.signal.lti([1], [1, 1]).to_ss().A.shape == (1, 1)
+
+
+def test_large_gains_close_no_algebraic_loop():
+    """1/(s + 1) under u = -k y has the pole -1 - k, however large k is; 1 - k d = 0 is refused, however small d is."""
+    for k in (1e8, 1e12):
+        assert feedback(tf([1], [1, 1]), static(k)).poles().real.min() == pytest.approx(-1 - k, rel=1e-12)
+        assert lft(static([[0.0, 1], [1, 0]]), static(k)).D[0, 0] == pytest.approx(k)
+        with pytest.raises(NumericalError, match="algebraic loop"):
+            feedback(static(1 / k), static(k), sign=1)
