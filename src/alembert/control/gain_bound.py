@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alembert.control.modal_form import ModalForm
+from alembert.control.modal_form import ModalForm, conjugate_pairs
 
 Array = np.ndarray
 _POINTS_A_POLE = (
@@ -175,7 +175,7 @@ class _Search:
 
 def rounding_of_modes(A: Array, V: Array, inverse: Array, modes: ModalForm) -> tuple[Array, Array]:
     """|N| and |M|, entry by entry. Vectors come in conjugate pairs: products of their real and imaginary parts tell all."""
-    above, below, real = modes.pairs()
+    above, below, real = conjugate_pairs(modes.poles)
     k, n = len(above), len(A)
 
     def parts(X: Array) -> Array:

@@ -31,16 +31,12 @@ class ModalForm:
     V: Array
     inverse: Array
 
-    def pairs(self) -> tuple[Array, Array, Array]:
-        """Of a real A: which poles are above the axis, their conjugates in the same order, and the real ones."""
-        return conjugate_pairs(self.poles)
-
 
 def conjugate_pairs(poles: Array) -> tuple[Array, Array, Array]:
-    above, below = np.flatnonzero(poles.imag > 0), np.flatnonzero(poles.imag < 0)
-    above, below = (
-        k[np.lexsort((np.abs(poles[k].imag), poles[k].real))] for k in (above, below)
-    )  # stable: equal ones stay as they came
+    """Of a real matrix: which poles are above the axis, their conjugates in the same order, and the real ones."""
+    sides = (np.flatnonzero(side) for side in (poles.imag > 0, poles.imag < 0))
+    # equal ones stay in the order in which they came
+    above, below = (k[np.lexsort((np.abs(poles[k].imag), poles[k].real))] for k in sides)
     return above, below, np.flatnonzero(poles.imag == 0)
 
 
