@@ -83,7 +83,9 @@ def lower_bounds(
     numbers = np.concatenate([q[at, None], np.broadcast_to(drawn, (len(at), *drawn.shape))], axis=1)
     many, q = np.repeat(M[at], starts, axis=0), numbers.reshape(-1, len(blocks))
     if all(block.kind == "real" for block in blocks):
-        real, other = _unit_blocks(structure, _real_ascent(many, structure, q), None, None)
+        real, other = _unit_blocks(
+            structure, _real_ascent(many, structure, q), np.zeros((0, 0)), np.zeros((0, 0))
+        )
     else:
         real, other = _power_iteration(many, structure, vectors.reshape(-1, m), q)
     found, made = best[at], delta[at]
@@ -265,7 +267,7 @@ def _power_iteration(M: Array, structure: Scalings, b: Array, q: Array) -> tuple
     return _unit_blocks(structure, all_q, a, w)
 
 
-def _unit_blocks(structure: Scalings, q: Array, a: Array | None, w: Array | None) -> tuple[Array, Array]:
+def _unit_blocks(structure: Scalings, q: Array, a: Array, w: Array) -> tuple[Array, Array]:
     """Blocks of size one (q at the real ones) that turn a, over the outputs, towards w, over the inputs."""
     real = np.zeros((len(q), structure.m, structure.p))
     other = real + 0j

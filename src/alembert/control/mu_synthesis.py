@@ -40,6 +40,7 @@ _LONGER, _SHORTER, _LONGEST, _SHORTEST = (
     30.0,
     0.3,
 )  # steps of log D, after one that lowered mu, after one that did not
+_ABOVE = 1e-5  # of the least level: D is the centre there, of which there is one; at the least level rounding chooses D
 _MOST = 25.0  # of the logarithms of frequencies, damping ratios and gains in d(s)
 
 
@@ -134,11 +135,12 @@ def _log_gains(fits: Sequence[StateSpace], grid: Array) -> Array:
 
 def _levels(M: StateSpace, scalings: Scalings, grid: Array) -> tuple[Array, Array]:
     """Upper bounds of mu, and log d of every block relative to the last one, (frequencies, blocks)."""
-    bounds = scalings.least_of(M.frequency_response(grid).response, tolerance=1e-5)
-    levels = [bound.level for bound in bounds]
+    response = M.frequency_response(grid).response
+    levels = np.array([bound.level for bound in scalings.least_of(response, tolerance=1e-8)])
+    bounds = scalings.least_of(response, tolerance=1e-8, below=levels * (1 + _ABOVE))
     values = [[0.5 * np.log(x.D_right[at.start, at.start].real) for at in scalings.w] for x in bounds]
     d = np.array(values)
-    return np.array(levels), d - d[:, -1:]
+    return levels, d - d[:, -1:]
 
 
 def _scaled(

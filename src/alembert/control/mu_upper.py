@@ -117,12 +117,14 @@ class Scalings:
         the same scalings, and a level that holds for all."""
         return self._least(M[None] if M.ndim == 3 else M[None, None], tolerance, below, near)[0]
 
-    def least_of(self, M: Array, *, tolerance: float = 1e-9, below: float | None = None) -> list[UpperBound]:
-        """`least` of each of many matrices, (number, outputs, inputs)."""
+    def least_of(
+        self, M: Array, *, tolerance: float = 1e-9, below: float | Array | None = None
+    ) -> list[UpperBound]:
+        """`least` of each of many matrices, (number, outputs, inputs); `below` is one level, or one for each."""
         return self._least(M[:, None], tolerance, below, None) if len(M) else []
 
     def _least(
-        self, M: Array, tolerance: float, below: float | None, near: UpperBound | None
+        self, M: Array, tolerance: float, below: float | Array | None, near: UpperBound | None
     ) -> list[UpperBound]:
         """M is (number, matrices with the same scalings, outputs, inputs)."""
         balanced = np.sqrt(np.mean(np.abs(M) ** 2, axis=1)) if M.shape[1] > 1 else M[:, 0]

@@ -188,9 +188,9 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
     plane(axis, np.concatenate([near.ravel(), near.conj().ravel(), [-1.6 + 0.6j, -1.6 - 0.6j, 0.1]]))
     limits = axis.get_xlim(), axis.get_ylim()
     half = max(high - low for low, high in limits) / 2
-    for limit, (low, high) in zip((axis.set_xlim, axis.set_ylim), limits, strict=True):
+    for name, (low, high) in zip("xy", limits, strict=True):
         wide = max(high - low, 1.6 * half) / 2
-        limit((low + high) / 2 - wide, (low + high) / 2 + wide)
+        axis.set(**{f"{name}lim": ((low + high) / 2 - wide, (low + high) / 2 + wide)})
     axis.set_aspect("equal", adjustable="box")
     axis.set_xlabel("real part")
     axis.set_ylabel("imaginary part")
