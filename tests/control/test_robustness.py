@@ -225,7 +225,7 @@ def test_d_k_iteration_of_other_plants(plant, signals):
     """The step lengths suit more than the column: mu comes below one from above, and the least one found is proven (the
     grid is fine enough: the peak between its points is higher by 2 % at most)."""
     P, blocks = plant()
-    found = dksyn(P, blocks, controls=signals, measurements=signals, iterations=3, tolerance=1e-2)
+    found = dksyn(P, blocks, controls=signals, measurements=signals, tolerance=1e-2)
     assert found.history[0] > 1
     assert found.peak.upper < 1
     assert found.peak.peak == pytest.approx(min(found.history), rel=2e-2)
