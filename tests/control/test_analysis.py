@@ -52,6 +52,17 @@ def test_space_station():
     assert np.abs(residual).max() < 1e-9 * np.abs(G.A @ P).max()
 
 
+def test_rounding_of_modes_is_bounded_entry_by_entry():
+    """The products of conjugate vectors, by real and imaginary parts, are those of complex matrices."""
+    A = np.random.default_rng(4).normal(size=(31, 31))
+    modes = modal_form(A)
+    np.testing.assert_allclose(modes.inverse @ modes.V, np.eye(31), atol=1e-11)  # condition 1e3, 31 terms
+    spoiled, inverse = A + 1e-3, 1.001 * modes.inverse
+    N, M = gain_bound.rounding_of_modes(spoiled, modes.V, inverse, modes)
+    np.testing.assert_allclose(N, np.abs(inverse @ (spoiled @ modes.V - modes.V * modes.poles)), atol=1e-11)
+    np.testing.assert_allclose(M, np.abs(inverse @ modes.V - np.eye(31)), atol=1e-11)
+
+
 def test_power_system():
     G = power_system()
     expected = [2.51387937, 2.08456252, 1.91779535, 0.76664150, 0.54728542, 0.02526614, 0.02458239]

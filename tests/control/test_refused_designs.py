@@ -103,6 +103,8 @@ ANGLE_TO_TORQUE = StateSpace([[-1.0]], [[1.0]], [[1.0]], input_units="rad", outp
         (lambda: c.ncfsyn(EVERY_1, LAG), "ncfsyn: the systems have different rates"),
         (lambda: c.ncf_margin(EVERY_1, LAG), "ncf_margin: the systems have different rates"),
         (lambda: c.ncf_margin(LAG, static(np.eye(2))), r"ncf_margin: K has shape \(2, 2\), expected \(1, 1\)"),
+        (lambda: c.mu([[np.nan]], [c.DeltaBlock("real")]), "mu: M has entries that are not finite"),
+        (lambda: c.wiener_hopf(LAG, 1.0), "wiener_hopf: the disturbance is 1.0, expected a system or a function"),
         (lambda: c.gap(LAG, EVERY_1), "gap: the systems have shapes .* dt 0 and 0.1, expected alike"),
         (lambda: c.weighted_truncation(LAG * LAG, 1, input_weight=EVERY_1), "weighted_truncation: .*different rates"),
         (lambda: c.weighted_truncation(LAG * LAG, 1, input_weight=2.0), "input_weight is 2.0, expected a system"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 from control_helpers import random_system
 
 from alembert.control import (
@@ -21,6 +22,7 @@ from alembert.control import (
     mu_synthesis,
     multiloop_disk_margin,
     series,
+    stability_margin,
     static,
     tf,
     worst_case_gain,
@@ -200,6 +202,54 @@ def test_d_k_iteration_lowers_mu():
     assert found.closed_loop.is_stable
 
 
+def free_satellite():
+    """A hub free to turn with two lightly damped modes of its panels, the stiffness of the first known to 25 %; torque and
+    angle, w = (stiffness, disturbance, noise), z = (strain, angle, torque)."""
+    M = np.array([[100.0, 6, 2], [6, 1, 0], [2, 0, 1]])
+    stiff, damping = np.diag([0, 1.44, 16.0]), np.diag([0, 0.0072, 0.024])
+    force = np.array([[0, 0.05, 0, 1], [-1, 0, 0, 0], [0, 0, 0, 0]])
+    A = np.block([[np.zeros((3, 3)), np.eye(3)], [-np.linalg.solve(M, stiff), -np.linalg.solve(M, damping)]])
+    B = np.vstack([np.zeros((3, 4)), np.linalg.solve(M, force)])
+    C, D = np.zeros((4, 6)), np.zeros((4, 4))
+    C[0, 1], C[1, 0], C[3, 0] = 0.36, 100, 1
+    D[2, 3], D[3, 2] = 0.02, 1e-3
+    return StateSpace(A, B, C, D), [DeltaBlock("real"), DeltaBlock("full", 2)]
+
+
+@pytest.mark.parametrize(
+    ("plant", "signals"),
+    [(lambda: (himat(), [DeltaBlock("full", 2)] * 2), 2), (free_satellite, 1)],
+    ids=["himat", "satellite"],
+)
+def test_d_k_iteration_of_other_plants(plant, signals):
+    """The step lengths suit more than the column: mu comes below one from above, and the least one found is proven (the
+    grid is fine enough: the peak between its points is higher by 2 % at most)."""
+    P, blocks = plant()
+    found = dksyn(P, blocks, controls=signals, measurements=signals, tolerance=1e-2)
+    assert found.history[0] > 1
+    assert found.peak.upper < 1
+    assert found.peak.peak == pytest.approx(min(found.history), rel=2e-2)
+    assert found.closed_loop.is_stable
+
+
+def test_d_k_iteration_of_a_sampled_plant():
+    """Tustin's plant has the mu of the continuous one, at bent frequencies; the controller is sampled and has its names."""
+    P, blocks = free_satellite()
+    given = {"controls": 1, "measurements": 1, "iterations": 2, "tolerance": 1e-2}
+    sampled = P.sampled(0.05, method="tustin")
+    w = np.geomspace(1e-3, 50, 40)
+    found = dksyn(sampled, blocks, frequency=w, **given)
+    same = dksyn(P, blocks, frequency=np.tan(0.025 * w) / 0.025, **given)
+    assert found.controller.dt == 0.05
+    assert found.controller.input_names == sampled.output_names[-1:]
+    assert found.closed_loop.is_stable
+    np.testing.assert_allclose(
+        found.history, same.history, rtol=1e-3
+    )  # levels of H-infinity are found to 1e-4
+    value = found.closed_loop.frequency_response(found.peak.frequency).response[0]
+    assert mu(value, blocks).upper == pytest.approx(found.peak.peak, rel=1e-3)
+
+
 def test_d_k_iteration_returns_what_can_be_proven(monkeypatch):
     """A controller with less mu whose peak cannot be proven does not cost the one before it."""
     _, P = distillation()
@@ -361,3 +411,45 @@ def test_fitted_magnitudes_are_stable_and_near():
 def test_refusals(make, error, sentence):
     with pytest.raises(error, match=sentence):
         make()
+
+
+def test_real_numbers_alone_have_bounds_from_below():
+    """M = u v^T has det(1 - M Delta) = 1 - sum_k d_k c_k, c = u v: mu is a linear program, and both bounds meet it."""
+    rng = np.random.default_rng(8)
+    u, v = rng.normal(size=(2, 5, 2)) @ np.array([1, 1j])
+    c = u * v
+    exact = scipy.optimize.linprog(-c.real, A_eq=c.imag[None], b_eq=[0.0], bounds=(-1, 1))
+    found = mu(np.outer(u, v), [DeltaBlock("real")] * 5)
+    assert found.lower == pytest.approx(-exact.fun, rel=1e-9)
+    assert found.upper == pytest.approx(-exact.fun, rel=1e-6)
+    # of any matrix: a real perturbation that does what it should; both signs of repeated numbers
+    for blocks in (
+        [DeltaBlock("real")] * 5,
+        [DeltaBlock("real", 2), DeltaBlock("real"), DeltaBlock("real", 2)],
+    ):
+        for _ in range(5):
+            M = rng.normal(size=(5, 5, 2)) @ np.array([1, 1j])
+            found = mu(M, blocks)
+            assert 0 < found.lower <= found.upper
+            assert not np.any(found.delta.imag)
+            assert np.abs(np.diag(found.delta)).max() == pytest.approx(1 / found.lower)
+            assert np.linalg.svd(np.eye(5) - M @ found.delta, compute_uv=False)[-1] < 1e-8
+            assert len(np.unique(np.diag(found.delta))) <= len(blocks)
+
+
+def test_loops_that_are_not_stable_are_named_by_the_function_called():
+    M = append(tf([1], [1, -0.5]), tf([1], [1, 3]))
+    for function, sentence in (
+        (
+            lambda: worst_case_gain(M, [SCALAR]),
+            "worst_case_gain: the nominal loop is not stable, it has the pole 0.5",
+        ),
+        (lambda: stability_margin(M, [SCALAR] * 2), "stability_margin: the nominal loop is not stable"),
+        (lambda: mu_peak(M, [SCALAR] * 2), "mu_peak: the nominal loop is not stable"),
+        (
+            lambda: disk_margins(tf([1], [1, -2])),
+            r"disk_margins: the closed loop is not stable, it has the pole 1\+0j",
+        ),
+    ):
+        with pytest.raises(NumericalError, match=sentence):
+            function()

@@ -285,6 +285,12 @@ def test_curves_are_smooth_and_whole():
     assert np.abs(np.diff(curve)).max() < 500 * 2 * np.sin(
         np.radians(4.1)
     )  # on a circle of diameter 500, twice 4 degrees
+    # a circle of diameter 8 is whole; a curve that goes on to infinity gets axes of some width
+    (axis,) = tf([4], [1, -0.5]).plot("nyquist").axes
+    assert axis.get_xlim()[0] < -8
+    (axis,) = tf([10], [1, 4, 5, 0]).plot("nyquist").axes
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    assert right - left > 0.79 * (top - bottom)
     # a zero before a pole: the phase climbs above zero
     (axis,) = tf([1, 0.02, 1], [1, 0.02, 1.21, 0]).plot("nichols").axes
     phase, gain = (np.asarray(x) for x in axis.lines[0].get_data())
@@ -327,3 +333,12 @@ def test_the_package_is_there():
     assert al.control.StateSpace is StateSpace
     assert repr(tf([1], [1, 2], 0.1)) == "<StateSpace: 1 state, 1 input, 1 output, every 0.1 s>"
     assert scipy.signal.lti([1], [1, 1]).to_ss().A.shape == (1, 1)
+
+
+def test_large_gains_close_no_algebraic_loop():
+    """1/(s + 1) under u = -k y has the pole -1 - k, however large k is; 1 - k d = 0 is refused, however small d is."""
+    for k in (1e8, 1e12):
+        assert feedback(tf([1], [1, 1]), static(k)).poles().real.min() == pytest.approx(-1 - k, rel=1e-12)
+        assert lft(static([[0.0, 1], [1, 0]]), static(k)).D[0, 0] == pytest.approx(k)
+        with pytest.raises(NumericalError, match="algebraic loop"):
+            feedback(static(1 / k), static(k), sign=1)

@@ -524,6 +524,23 @@ def test_gap_metrics():
     # the chordal distance at zero frequency is 1 itself: a number of order one and its rounding
     assert nu_gap(tf([1], [1, -1]), tf([1], [1, 1])) == pytest.approx(1.0, abs=1e-12)
     assert nu_gap(a, a) == pytest.approx(0.0, abs=1e-9)
+    # the gap is never the smaller one, also where both are the same (poles on the axis, gains alone)
+    for G in (tf([1], [1, 0]), tf([1], [1, 0, 0]), static(3.0)):
+        assert nu_gap(G, 0.9 * G) <= gap(G, 0.9 * G) == pytest.approx(nu_gap(G, 0.9 * G), rel=1e-6)
+    assert nu_gap(static(3.0), static(2.0)) == pytest.approx(
+        1 / np.sqrt(10 * 5), rel=1e-12
+    )  # chordal distance
+
+
+def test_gains_without_states_have_factors():
+    """N = 3/sqrt(10), M = 1/sqrt(10); the best controller of y = 3 u is -3: no perturbation of size below one matters."""
+    N, M = coprime(static(3.0))
+    assert (N.D[0, 0], M.D[0, 0]) == pytest.approx((3 / np.sqrt(10), 1 / np.sqrt(10)))
+    found = ncfsyn(static(3.0))
+    assert found.best_margin == pytest.approx(1.0)
+    assert found.controller.D[0, 0] == pytest.approx(-3.0)
+    for solve in (care, dare):
+        assert solve(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((0, 0)), [[1.0]]).K.shape == (1, 0)
 
 
 def test_ncf_margin():

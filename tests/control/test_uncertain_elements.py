@@ -168,3 +168,16 @@ def test_controllers_of_another_rate_are_refused():
     assert G.closed(K).order == 2
     with pytest.raises(ArgumentError, match=r"the controller is sampled every 0.1 s, the system continuous"):
         G.closed(control.c2d(K, 0.1))
+
+
+def test_sampled_systems_of_uncertain_matrices():
+    """x+ = k x / 2 + u, y = x with u = -y / 4 has the pole k/2 - 1/4: stable for k below 2.5, so that mu of k in 0 to 2 is
+    (1/1.5) (how far it may go is 1.5 times its range)."""
+    k = control.parameter("k", 0, 2)
+    G = control.uncertain_system([[k / 2]], [[1]], [[1]], dt=0.1)
+    assert G.at(k=1.5).dt == 0.1
+    assert G.at(k=1.5).poles() == pytest.approx([0.75])
+    closed = G.feedback(0.25)
+    assert closed.mu().peak == pytest.approx(1 / 1.5, rel=1e-6)
+    with pytest.raises(ArgumentError, match="dt is -1"):
+        control.uncertain_system([[k]], [[1]], [[1]], dt=-1)

@@ -194,3 +194,25 @@ def test_what_is_refused(arm):
     sampled = al.control.StateSpace([[0.5]], np.ones((1, p)), np.ones((m, 1)), np.zeros((m, p)), 0.1)
     with pytest.raises(al.ArgumentError, match=r"closed: the controller is sampled every 0.1 s"):
         found.mu(sampled)
+
+
+def test_parameters_that_do_nothing_here():
+    """They have no copies, and stay known by name."""
+    builder = al.ModelBuilder("slide")
+    mass = builder.parameter("mass", 2.0)
+    builder.parameter("idle", 1.0)
+    builder.body("block", al.Inertia.point(mass), joint=al.Prismatic((1, 0, 0)), joint_name="rail")
+    model = builder.build()
+    given = {"inputs": ["rail"], "outputs": ["q"]}
+    found = al.linearize(model, [0.0], uncertain={"mass": (1, 3), "idle": (0, 2)}, **given)
+    assert dict(found.copies) == {"mass": 1, "idle": 0}
+    np.testing.assert_allclose(found.at(mass=1.5, idle=0.2).B[1, 0], 1 / 1.5, rtol=1e-12)
+    with pytest.raises(al.ArgumentError, match="the linear model does not change with idle"):
+        al.linearize(model, [0.0], uncertain={"idle": (0, 2)}, **given)
+    law = control.lqg(found.nominal.to_statespace(), 1.0, 1.0, 1.0, 1.0).controller
+    assert 0 < found.mu(law).upper < np.inf
+    # a gain is a controller too; what is none is told
+    with pytest.raises(al.NumericalError, match="the nominal loop is not stable"):
+        found.mu([[1.0]])
+    with pytest.raises(al.ArgumentError, match="closed: controller is of type str, expected a StateSpace"):
+        found.mu("lqg")

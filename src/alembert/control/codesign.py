@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 FEEDBACK = ("state", "output", "lqg")
+SHARES = tuple(k / 20 for k in range(1, 20))
 _WORDS = (
     "A",
     "B",
@@ -150,7 +151,7 @@ def pareto(
     make: Callable[..., DesignPoint],
     ranges: Mapping[str, Any],
     *,
-    shares: Sequence[float] = tuple(np.linspace(0.05, 0.95, 19)),
+    shares: Sequence[float] = SHARES,
     feedback: str = "state",
     start: Mapping[str, float] | None = None,
     gain: Any = None,

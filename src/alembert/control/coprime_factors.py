@@ -108,7 +108,8 @@ def gap(G1: StateSpace, G2: StateSpace) -> float:
     """The gap of two systems with the same signals, between 0 and 1; no smaller than the nu-gap."""
     pair = _pair("gap", G1, G2)
     first, second = (_stack(*_coprime("gap", twin, G)) for twin, G in zip(pair, (G1, G2), strict=True))
-    return max(_directed(first, second), _directed(second, first))
+    below = nu_gap(G1, G2)
+    return below if below == 1 else max(below, _directed(first, second), _directed(second, first))
 
 
 @takes_systems()

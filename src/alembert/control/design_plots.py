@@ -153,7 +153,8 @@ def mu_bounds(response: MuResponse, path: PathLike) -> Figure:
     w = response.frequency
     axis.semilogx(w, response.upper, label="upper bound", **figures.style(0))
     if np.any(response.lower > 0):
-        axis.semilogx(w, response.lower, label="lower bound", **figures.style(1))
+        found = np.where(response.lower > 0, response.lower, np.nan)  # zero: none was found
+        axis.semilogx(w, found, label="lower bound", **figures.style(1))
         axis.fill_between(w, response.lower, response.upper, color=figures.COLORS[0], alpha=0.1, linewidth=0)
     axis.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
     k = int(np.argmax(response.upper))
@@ -175,8 +176,8 @@ def pareto(front: ParetoFront, path: PathLike) -> Figure:
     figure = figures.new_figure("plot", 9.6, 4.2)
     left, right = figure.subplots(1, 2)
     left.plot(front.structure, front.control, marker="o", ms=4, **figures.style(0))
-    for k, side in ((0, "left"), (len(front.designs) - 1, "right")):
-        left.annotate(f"share {front.shares[k]:.2g}", (front.structure[k], front.control[k]), xytext=(0, 8),
+    for k, side, away in ((0, "left", 8), (len(front.designs) - 1, "right", -14)):  # where the curve is not
+        left.annotate(f"share {front.shares[k]:.2g}", (front.structure[k], front.control[k]), xytext=(0, away),
                       textcoords="offset points", fontsize="small", ha=side)  # fmt: skip
     left.margins(0.1)
     left.set_xlabel("cost of the structure")
@@ -198,13 +199,18 @@ def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
     left, right = axis.get_xlim()
     bottom, top = axis.get_ylim()
     far = 2 * max(abs(left), abs(bottom), abs(top), size)
+    last = np.inf
     for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
         x, y = -zeta, np.sqrt(1 - zeta**2)
         for sign in (1, -1):
             axis.plot([0, far * x], [0, sign * far * y], color="black", alpha=0.18, linewidth=0.7)
         reach = min(abs(left) / zeta, abs(top) / y) * 0.93
-        if left < 0 < top:
+        beside = (
+            reach * y if reach * abs(x) > 0.9 * abs(left) else np.inf
+        )  # at the left edge, one above the other
+        if left < 0 < top and (np.isinf(beside) or last - beside > 0.04 * (top - bottom)):
             axis.text(reach * x, reach * y, f"{zeta:g}", fontsize=7, alpha=0.6)
+            last = beside
     turn = np.linspace(np.pi / 2, 3 * np.pi / 2, 100)
     step = 10 ** np.floor(np.log10(max(abs(left), top)))
     step = step / 2 if max(abs(left), top) / step < 3 else step

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alembert.control.modal_form import ModalForm
+from alembert.control.modal_form import ModalForm, conjugate_pairs
 
 Array = np.ndarray
 _POINTS_A_POLE = (
@@ -70,8 +70,7 @@ class _Search:
         c, b = C @ V, inverse @ B
         self.residues = (c.T[:, :, None] * b[:, None, :]).reshape(len(A), -1)
         self.c, self.b = np.linalg.norm(c, axis=0), np.linalg.norm(b, axis=1)
-        moved = A @ V.real + 1j * (A @ V.imag)
-        self.entries = inverse @ (moved - V * self.poles), inverse @ V - np.eye(len(A))
+        self.entries = rounding_of_modes(A, V, inverse, modes)
         self.N, self.M = (float(np.linalg.norm(x)) for x in self.entries)
         self.best, self.at, self.upper, self.points = 0.0, 0.0, 0.0, 0
 
@@ -140,7 +139,7 @@ class _Search:
 
     def rounding_near(self, near: Array) -> Array:
         """(5), likewise."""
-        N, M = (np.abs(x) for x in self.entries)
+        N, M = self.entries
         c, b = near * self.c, near * self.b
         first = np.einsum("ij,ij->i", c @ N, b) + (c @ M) @ self.b
         second = 2 * self.N**2 * np.linalg.norm(c, axis=1) * np.linalg.norm(b, axis=1) * near.max(axis=1)
@@ -172,3 +171,33 @@ class _Search:
     def gains(self, w: Array) -> Array:
         response = (1 / (1j * w[:, None] - self.poles)) @ self.residues
         return np.linalg.norm(response.reshape(-1, *self.D.shape) + self.D, 2, axis=(1, 2))
+
+
+def rounding_of_modes(A: Array, V: Array, inverse: Array, modes: ModalForm) -> tuple[Array, Array]:
+    """|N| and |M|, entry by entry. Vectors come in conjugate pairs: products of their real and imaginary parts tell all."""
+    above, below, real = conjugate_pairs(modes.poles)
+    k, n = len(above), len(A)
+
+    def parts(X: Array) -> Array:
+        return np.vstack([X[above].real, X[above].imag, X[real].real])
+
+    rows, columns = parts(inverse), parts(V.T).T
+    moved = A @ columns
+    V, poles = V[:, above], modes.poles[above]
+    moved[:, :k] -= V.real * poles.real - V.imag * poles.imag
+    moved[:, k : 2 * k] -= V.real * poles.imag + V.imag * poles.real
+    moved[:, 2 * k :] -= columns[:, 2 * k :] * modes.poles[real].real
+    found = []
+    for product, unit in ((rows @ moved, 0.0), (rows @ columns, 1.0)):
+        (a, b, x), (c, d, y), (e, f, z) = (
+            np.split(part, [k, 2 * k], axis=1) for part in np.split(product, [k, 2 * k])
+        )
+        sizes = np.empty((n, n))
+        same = np.hypot(a - d - unit * np.eye(k), b + c)
+        other = np.hypot(a + d, c - b)
+        for this, that in ((above, below), (below, above)):
+            sizes[np.ix_(this, this)], sizes[np.ix_(this, that)] = same, other
+            sizes[np.ix_(this, real)], sizes[np.ix_(real, this)] = np.hypot(x, y), np.hypot(e, f)
+        sizes[np.ix_(real, real)] = np.abs(z - unit * np.eye(n - 2 * k))
+        found.append(sizes)
+    return found[0], found[1]

@@ -32,6 +32,14 @@ class ModalForm:
     inverse: Array
 
 
+def conjugate_pairs(poles: Array) -> tuple[Array, Array, Array]:
+    """Of a real matrix: which poles are above the axis, their conjugates in the same order, and the real ones."""
+    sides = (np.flatnonzero(side) for side in (poles.imag > 0, poles.imag < 0))
+    # equal ones stay in the order in which they came
+    above, below = (k[np.lexsort((np.abs(poles[k].imag), poles[k].real))] for k in sides)
+    return above, below, np.flatnonzero(poles.imag == 0)
+
+
 def modal_form(A: Array) -> ModalForm | None:
     """None where poles are multiple, or nearly so, and (1) would lose digits."""
     if not len(A):
@@ -111,10 +119,21 @@ def _of_all_states(A: Array) -> ModalForm | None:
         A, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
     poles, V = np.linalg.eig(A)
     try:
-        inverse = np.linalg.inv(V)
+        inverse = np.linalg.inv(V) if np.iscomplexobj(A) else _inverse_of_pairs(poles, V)
     except np.linalg.LinAlgError:
         return None
     # the columns of V have length one: the rows of the inverse say how much more a pole moves than A
     if not np.linalg.norm(inverse, axis=1).max() <= WELL_CONDITIONED:
         return None
     return ModalForm(poles, V * scale[:, None], inverse / scale)
+
+
+def _inverse_of_pairs(poles: Array, V: Array) -> Array:
+    """V^-1 of conjugate pairs of columns, by that of their real and imaginary parts."""
+    above, below, real = conjugate_pairs(poles)
+    k = len(above)
+    rows = np.linalg.inv(np.hstack([V[:, above].real, V[:, above].imag, V[:, real].real]))
+    found = np.empty(V.shape, complex)
+    found[above] = (rows[:k] - 1j * rows[k : 2 * k]) / 2
+    found[below], found[real] = found[above].conj(), rows[2 * k :]
+    return found

@@ -59,12 +59,14 @@ class MuBounds:
 
 
 def mu(M: Any, blocks: Sequence[DeltaBlock], *, starts: int = 12, tolerance: float = 1e-9) -> MuBounds:
-    """Bounds of (1) for a matrix M (outputs z, inputs w); `starts` is how many power iterations are begun."""
+    """Bounds of (1) for a matrix M (outputs z, inputs w); `starts` is how many searches from below are begun."""
     M = np.asarray(M, dtype=complex)
     check_blocks("mu", M.shape, blocks)
+    if not np.all(np.isfinite(M)):
+        raise ArgumentError("mu: M has entries that are not finite")
     scalings = Scalings(blocks)
     above = scalings.least(M, tolerance=tolerance)
-    lower, delta = lower_bound(M, blocks, starts=starts)
+    lower, delta = lower_bound(M, blocks, starts=starts, above=above)
     return MuBounds(above.level, min(lower, above.level), delta, above.D_left, above.D_right, above.G)
 
 

@@ -1,10 +1,12 @@
 """Bounds of the structured singular value from below, for many matrices and many starts at once.
 
-A power iteration (Packard, Fan, Doyle 1988; Young, Doyle 1990) looks for unit blocks Q for which M Q has a large real
-eigenvalue. The secant method on the phase of its complex blocks then makes det(1 - M Delta) = 0 exact: the perturbation is
-part of the answer, and checked.
+The bound from above, if it is known, tells by an eigenvector which perturbation would reach it: often it does. Otherwise a
+power iteration (Packard, Fan, Doyle 1988; Young, Doyle 1990) looks for unit blocks Q for which M Q has a large real
+eigenvalue; among real numbers alone, where it does not settle, steps of linear programming do (`_real_ascent`). The secant
+method on the phase of the complex blocks then makes det(1 - M Delta) = 0 exact: the perturbation is part of the answer, and
+checked.
 
-Real numbers alone make a loop unstable at single frequencies, which a grid does not meet. There the poles of the perturbed
+One real number makes a loop unstable at single frequencies only, which a grid does not meet. There the poles of the closed
 loop are followed instead, with all real blocks growing at once along some directions, up to where the first one crosses the
 axis.
 """
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from alembert.control.mu_upper import Scalings
+from alembert.control.mu_upper import Scalings, UpperBound, inverse_root
 
 if TYPE_CHECKING:
     from alembert.control.mu_bounds import DeltaBlock
@@ -29,43 +31,94 @@ _SIZES = 24
 """of a perturbation, along one direction"""
 _ITERATIONS, _PATIENCE = 150, 50
 """of power, at most; and, with real blocks, until those end whose gain still changes by 0.1 %: they hardly ever settle"""
-_FIRST, _NEAR = 2, 1e-4
-"""starts that are always made; and how near to the bound from above they have to come, relative, to be the last"""
+_NEAR = 1e-4
+"""relative: nearer than that to the bound from above, nothing else is tried"""
+_REACHES = (1.0, 1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 3e-3, 1e-5, 1e-8)
+"""how far real numbers may move in each step: the equation holds after it but for its square"""
 _PROMISING = 0.8
 """of the best found: an eigenvalue below is not followed"""
 
 
 def lower_bound(
-    M: Array, blocks: Sequence[DeltaBlock], *, starts: int = 12, seed: int = 0
+    M: Array,
+    blocks: Sequence[DeltaBlock],
+    *,
+    starts: int = 12,
+    seed: int = 0,
+    above: UpperBound | None = None,
 ) -> tuple[float, Array | None]:
     """The largest 1/|Delta| found with det(1 - M Delta) = 0, and that Delta; (0, None) where none was found."""
-    sizes, deltas = lower_bounds(M[None], blocks, starts=starts, seed=seed)
+    known = None if above is None else [above]
+    sizes, deltas = lower_bounds(M[None], blocks, starts=starts, seed=seed, above=known)
     return float(sizes[0]), deltas[0] if sizes[0] > 0 else None
 
 
 def lower_bounds(
-    M: Array, blocks: Sequence[DeltaBlock], *, starts: int = 12, seed: int = 0, above: Array | None = None
+    M: Array,
+    blocks: Sequence[DeltaBlock],
+    *,
+    starts: int = 12,
+    seed: int = 0,
+    above: Sequence[UpperBound] | None = None,
 ) -> tuple[Array, Array]:
     """`lower_bound` of many matrices (number, outputs, inputs); Delta is zero where none was found. `above` are bounds from
-    above, if known: where the first starts come near, there are no more."""
-    if above is not None and starts > _FIRST:
-        best, delta = lower_bounds(M, blocks, starts=_FIRST, seed=seed)
-        at = np.flatnonzero(best < (1 - _NEAR) * above)
-        more, others = lower_bounds(M[at], blocks, starts=starts - _FIRST, seed=seed + 1)
-        better = more > best[at]
-        best[at[better]], delta[at[better]] = more[better], others[better]
-        return best, delta
+    above, if known: their eigenvectors are tried first, and where they do, nothing else is."""
     rng = np.random.default_rng(seed)
     structure = Scalings(blocks)
-    f, p, m = M.shape
-    best, delta = np.zeros(f), np.zeros((f, m, p), complex)
+    f, _, m = M.shape
+    best, delta = np.zeros(f), np.zeros((f, m, M.shape[1]), complex)
     if not f or not starts:
         return best, delta
-    first = np.linalg.svd(M)[2][:, :1].conj()
+    b = np.linalg.svd(M)[2][:, 0].conj() if above is None else _worst_inputs(M, above)
+    q = _real_parts(structure, M, b)
+    at = np.arange(f)
+    if above is not None:
+        _improve(best, delta, M, *_unit_blocks(structure, q, _times(M, b), b))
+        at = np.flatnonzero(best < (1 - _NEAR) * np.array([x.level for x in above]))
+        if not len(at):
+            return best, delta
     others = rng.normal(size=(starts - 1, m, 2)) @ np.array([1, 1j])
-    b = np.concatenate([first, np.broadcast_to(others, (f, *others.shape))], axis=1).reshape(-1, m)
-    q = np.tile(rng.uniform(-1, 1, size=(starts, len(blocks))), (f, 1))
-    real, other = _power_iteration(np.repeat(M, starts, axis=0), structure, b, q)
+    vectors = np.concatenate([b[at, None], np.broadcast_to(others, (len(at), *others.shape))], axis=1)
+    drawn = rng.uniform(-1, 1, size=(starts - 1, len(blocks)))
+    numbers = np.concatenate([q[at, None], np.broadcast_to(drawn, (len(at), *drawn.shape))], axis=1)
+    many, q = np.repeat(M[at], starts, axis=0), numbers.reshape(-1, len(blocks))
+    if all(block.kind == "real" for block in blocks):
+        real, other = _unit_blocks(
+            structure, _real_ascent(many, structure, q), np.zeros((0, 0)), np.zeros((0, 0))
+        )
+    else:
+        real, other = _power_iteration(many, structure, vectors.reshape(-1, m), q)
+    found, made = best[at], delta[at]
+    _improve(found, made, M[at], real, other)
+    best[at], delta[at] = found, made
+    return best, delta
+
+
+def _worst_inputs(M: Array, above: Sequence[UpperBound]) -> Array:
+    """The eigenvectors of the bounds from above, x with (M^H D M + j (G M - M^H G)) x = b^2 D x. Where b^2 is a simple
+    eigenvalue, x = Delta M x for a Delta of size 1/b: mu is the bound."""
+    D_left, D_right, G = (np.array([getattr(x, name) for x in above]) for name in ("D_left", "D_right", "G"))
+    half = 1j * (G @ M)
+    A = M.conj().swapaxes(1, 2) @ D_left @ M + half + half.conj().swapaxes(1, 2)
+    T = inverse_root(D_right)[0].conj().swapaxes(1, 2)
+    return _times(T, np.linalg.eigh(T.conj().swapaxes(1, 2) @ A @ T)[1][:, :, -1])
+
+
+def _real_parts(structure: Scalings, M: Array, b: Array) -> Array:
+    """The numbers q nearest to b = q M b at the real blocks, the largest one of size one."""
+    a, q = _times(M, b), np.zeros((len(M), len(structure.blocks)))
+    for k, (block, w, z) in enumerate(zip(structure.blocks, structure.w, structure.z, strict=True)):
+        if block.kind == "real":
+            size = np.sum(np.abs(a[:, z]) ** 2, axis=1)
+            q[:, k] = _dot(a[:, z], b[:, w]).real / np.where(size > 0, size, 1.0)
+    largest = np.abs(q).max(axis=1, keepdims=True)
+    return q / np.where(largest > 0, largest, 1.0)
+
+
+def _improve(best: Array, delta: Array, M: Array, real: Array, other: Array) -> None:
+    """Make the unit blocks (some for each matrix) exact, the most promising ones, and keep those that are better."""
+    f, p, m = M.shape
+    starts = len(real) // f
     values = np.linalg.eigvals(M[:, None] @ (real + other).reshape(f, starts, m, p))
     order = np.argsort(-np.abs(values), axis=2)[:, :, :3]
     values = np.take_along_axis(values, order, axis=2).reshape(f, -1)
@@ -83,7 +136,50 @@ def lower_bounds(
         size = 1 / np.where(good, np.linalg.norm(np.where(good[:, None, None], made, 1), 2, axis=(1, 2)), 1.0)
         good &= size > best[at]
         best[at[good]], delta[at[good]] = size[good], made[good]
-    return best, delta
+
+
+def _real_ascent(M: Array, structure: Scalings, q: Array) -> Array:
+    """Numbers q in [-1, 1] for which M Q has a real eigenvalue that is, to first order, as large as it gets.
+
+    With the slopes g, h of its real and imaginary part (left and right eigenvector), each step solves
+
+        max g.d    with    h.d = - Im,    q + d in [-1, 1],    |d| <= reach
+
+    which is a matter of sorting g/h: numbers go from one bound to the other in that order until the equation holds.
+    """
+    n, p, m = M.shape
+    q, rows = q.copy(), np.arange(n)
+    into = np.zeros((len(structure.blocks), m, p))
+    for k, (w, z) in enumerate(zip(structure.w, structure.z, strict=True)):
+        into[k, w, z] = np.eye(structure.blocks[k].rows)
+    value = np.zeros(n, complex)
+    for step, reach in enumerate(_REACHES):
+        values, right = np.linalg.eig(M @ np.tensordot(q, into, axes=1))
+        merit = np.abs(values.real) - np.abs(values.imag) if step == 0 else -np.abs(values - value[:, None])
+        which = np.argmax(merit, axis=1)
+        value, x = values[rows, which], right[rows, :, which]
+        try:
+            y = np.linalg.inv(right)[rows, which]
+        except np.linalg.LinAlgError:  # one of them has no basis of eigenvectors
+            y = np.linalg.pinv(right)[rows, which]
+        slope = ((y[:, None] @ M)[:, None] @ (into @ x[:, None, :, None]))[..., 0, 0]
+        slope *= np.where(value.real < 0, -1.0, 1.0)[:, None]
+        excess = value.imag * np.where(value.real < 0, -1.0, 1.0)
+        g, h = slope.real, slope.imag
+        low, high = np.maximum(-1 - q, -reach), np.minimum(1 - q, reach)
+        bound = np.abs(h) > 1e-9 * np.abs(g)
+        top = np.where(np.where(bound, h, g) > 0, high, low)
+        bottom = np.where(bound, np.where(h > 0, low, high), top)
+        order = np.argsort(np.where(bound, g / np.where(bound, h, 1.0), np.inf), axis=1)
+        falls = np.take_along_axis(h * (top - bottom), order, axis=1)
+        left = np.sum(h * top, axis=1)[:, None] + excess[:, None] - (np.cumsum(falls, axis=1) - falls)
+        part = np.clip(left / np.where(falls > 0, falls, 1.0), 0.0, 1.0)
+        turned = np.empty_like(part)
+        np.put_along_axis(turned, order, part, axis=1)
+        d = top + turned * (bottom - top)
+        value = value + np.sum(slope * d, axis=1) * np.where(value.real < 0, -1.0, 1.0)
+        q = q + d
+    return q
 
 
 def real_crossing(
@@ -140,34 +236,41 @@ def _power_iteration(M: Array, structure: Scalings, b: Array, q: Array) -> tuple
 
     b and w are over the inputs, a and z over the outputs:   a ~ M b,   z = Q^H w,   w ~ M^H z,   b = Q a.
     """
-    n, p, m = M.shape
+    n, p, _ = M.shape
     adjoint = np.ascontiguousarray(M.conj().swapaxes(1, 2))
     b = _unit(b)
-    a, w, q = np.zeros((n, p), complex), b.copy(), q.copy()
+    parts = _Parts(structure)
+    a, w, q, all_q = np.zeros((n, p), complex), b.copy(), q[:, parts.numbers], q.copy()
     before, going = np.zeros(n), np.arange(n)
-    restless = any(block.kind == "real" for block in structure.blocks)
     for step in range(_ITERATIONS):
         forward = _times(M[going], b[going])
         beta = np.linalg.norm(forward, axis=1)
         going, forward, beta = (x[beta > 0] for x in (going, forward, beta))
         a[going] = forward / beta[:, None]
         a_, w_, b_, q_ = a[going], w[going], b[going], q[going]
-        z_ = _passed(structure, q_, a_, w_, b_, True)
+        z_ = parts.passed(q_, a_, w_, b_, True)
         back = _times(adjoint[going], z_)
         moved = np.any(back != 0, axis=1)
         w_ = np.where(moved[:, None], _unit(back), w_)
-        new = _passed(structure, q_, a_, w_, b_, False)
+        new = parts.passed(q_, a_, w_, b_, False)
         b[going] = np.where(np.any(new != 0, axis=1)[:, None], _unit(new), b_)
         w[going], q[going] = w_, q_
         change = np.abs(beta - before[going]) / beta
         ends = ~moved | ((step > 10) & (change < 1e-11))
-        if restless:
+        if np.any(parts.real):
             ends |= (step >= _PATIENCE) & (change > 1e-3)
         before[going] = beta
         going = going[~ends]
         if not len(going):
             break
-    real, other = np.zeros((n, m, p)), np.zeros((n, m, p), complex)
+    all_q[:, parts.numbers] = q
+    return _unit_blocks(structure, all_q, a, w)
+
+
+def _unit_blocks(structure: Scalings, q: Array, a: Array, w: Array) -> tuple[Array, Array]:
+    """Blocks of size one (q at the real ones) that turn a, over the outputs, towards w, over the inputs."""
+    real = np.zeros((len(q), structure.m, structure.p))
+    other = real + 0j
     for k, (block, at_w, at_z) in enumerate(zip(structure.blocks, structure.w, structure.z, strict=True)):
         if block.kind == "real":
             real[:, at_w, at_z] = q[:, k, None, None] * np.eye(block.rows)
@@ -178,28 +281,47 @@ def _power_iteration(M: Array, structure: Scalings, b: Array, q: Array) -> tuple
     return real, other
 
 
-def _passed(structure: Scalings, q: Array, a: Array, w: Array, b: Array, backward: bool) -> Array:
-    """z = Q^H w, or b = Q a, with the Q that a and w call for; that of real blocks goes into q."""
-    made = np.zeros_like(a if backward else b)
-    for k, (block, at_w, at_z) in enumerate(zip(structure.blocks, structure.w, structure.z, strict=True)):
-        here, there = a[:, at_z], w[:, at_w]
-        if block.kind == "real":
-            size = np.linalg.norm(here, axis=1)
-            ratio = np.linalg.norm(b[:, at_w], axis=1) / np.where(size > 0, size, 1.0)
-            q[:, k] = np.clip(np.where(q[:, k] < 0, -ratio, ratio) + _dot(here, there).real, -1.0, 1.0)
-            part = q[:, k, None] * (there if backward else here)
-        elif block.kind == "complex":
-            part = (
-                _phase(_dot(there, here))[:, None] * there
-                if backward
-                else _phase(_dot(here, there))[:, None] * here
+class _Parts:
+    """Where the blocks are in vectors: numbers, the real ones of them, and full blocks; `sum` adds over each block."""
+
+    def __init__(self, structure: Scalings) -> None:
+        def indices(places: list[slice], which: list[int]) -> tuple[Array, Array]:
+            at = np.array(
+                [(i, k) for k, j in enumerate(which) for i in range(places[j].start, places[j].stop)]
             )
-        elif backward:
-            part = np.linalg.norm(there, axis=1)[:, None] * _unit(here)
-        else:
-            part = np.linalg.norm(here, axis=1)[:, None] * _unit(there)
-        made[:, at_z if backward else at_w] = part
-    return made
+            at = at.reshape(-1, 2).astype(int)
+            return at[:, 0], (at[:, 1:] == np.arange(len(which))).astype(float)
+
+        kinds = [block.kind for block in structure.blocks]
+        self.numbers = [k for k, kind in enumerate(kinds) if kind in ("real", "complex")]
+        self.real = np.array([kinds[k] == "real" for k in self.numbers], bool)
+        full = [k for k in range(len(kinds)) if k not in self.numbers]
+        (self.w, self.sum), (self.z, _) = (indices(x, self.numbers) for x in (structure.w, structure.z))
+        (self.full_w, self.sum_w), (self.full_z, self.sum_z) = (
+            indices(x, full) for x in (structure.w, structure.z)
+        )
+
+    def passed(self, q: Array, a: Array, w: Array, b: Array, backward: bool) -> Array:
+        """z = Q^H w, or b = Q a, with the Q that a and w call for; that of real blocks goes into q."""
+        made = np.zeros_like(a if backward else b)
+        if self.numbers:
+            here, there = a[:, self.z], w[:, self.w]
+            inner = (here.conj() * there) @ self.sum
+            factor = _phase(inner.conj() if backward else inner)
+            if np.any(self.real):
+                size, ratio = (np.sqrt((x.real**2 + x.imag**2) @ self.sum) for x in (here, b[:, self.w]))
+                ratio = ratio / np.where(size > 0, size, 1.0)
+                new = np.clip(np.where(q < 0, -ratio, ratio) + inner.real, -1.0, 1.0)
+                q[:, self.real] = factor[:, self.real] = new[:, self.real]
+            made[:, self.z if backward else self.w] = (factor @ self.sum.T) * (there if backward else here)
+        if len(self.full_w):
+            here, there = a[:, self.full_z], w[:, self.full_w]
+            size, other = np.sqrt(np.abs(here) ** 2 @ self.sum_z), np.sqrt(np.abs(there) ** 2 @ self.sum_w)
+            if backward:
+                made[:, self.full_z] = ((other / np.where(size > 0, size, 1.0)) @ self.sum_z.T) * here
+            else:
+                made[:, self.full_w] = ((size / np.where(other > 0, other, 1.0)) @ self.sum_w.T) * there
+        return made
 
 
 def _singular(M: Array, real: Array, other: Array, value: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ all frequencies (`mu_peak`) is returned.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,9 @@ from alembert.control.interconnection import append, lft, series, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.mu_upper import Scalings
 from alembert.control.robustness import MuPeak, mu_peak
+from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
-from alembert.control.synthesis import count, ordered
+from alembert.control.synthesis import count, finished, ordered
 from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import tf
 from alembert.errors import ArgumentError, NumericalError
@@ -38,6 +40,7 @@ _LONGER, _SHORTER, _LONGEST, _SHORTEST = (
     30.0,
     0.3,
 )  # steps of log D, after one that lowered mu, after one that did not
+_ABOVE = 1e-5  # of the least level: D is the centre there, of which there is one; at the least level rounding chooses D
 _MOST = 25.0  # of the logarithms of frequencies, damping ratios and gains in d(s)
 
 
@@ -68,7 +71,7 @@ def dksyn(
 
     `order` is that of every d(s), `frequency` [rad/s] where it is fitted. The first step of log D is plain; `relaxation` is
     the length of the next, in units of a plain one. Blocks have one number d each: repeated and real ones are taken as if
-    they were full.
+    they were full. A sampled plant is worked on by its bilinear twin, which has the same mu.
     """
     P = ordered("dksyn", P, controls, measurements)
     m, r = count(P.input_names, controls), count(P.output_names, measurements)
@@ -79,6 +82,13 @@ def dksyn(
             f"dksyn: the blocks take {takes} outputs and give {gives} inputs, expected the {z} and {w} that P has beside "
             "y and u; performance is a block too: DeltaBlock('full', inputs, outputs)"
         )
+    if P.is_discrete:
+        bent = None if frequency is None else np.tan(np.asarray(frequency, dtype=float) * P.dt / 2)
+        twin = dksyn(bilinear(P), blocks, controls=m, measurements=r, iterations=iterations, order=order,
+                     frequency=bent, relaxation=relaxation, tolerance=tolerance)  # fmt: skip
+        peak = dataclasses.replace(twin.peak, frequency=2 * np.arctan(twin.peak.frequency) / P.dt)
+        K = finished(P, twin.controller)
+        return MuSynthesis(K, lft(P, K), peak, twin.history)
     scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
     grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
     scaled, length = P, 1.0
@@ -125,11 +135,12 @@ def _log_gains(fits: Sequence[StateSpace], grid: Array) -> Array:
 
 def _levels(M: StateSpace, scalings: Scalings, grid: Array) -> tuple[Array, Array]:
     """Upper bounds of mu, and log d of every block relative to the last one, (frequencies, blocks)."""
-    bounds = scalings.least_of(M.frequency_response(grid).response, tolerance=1e-5)
-    levels = [bound.level for bound in bounds]
+    response = M.frequency_response(grid).response
+    levels = np.array([bound.level for bound in scalings.least_of(response, tolerance=1e-8)])
+    bounds = scalings.least_of(response, tolerance=1e-8, below=levels * (1 + _ABOVE))
     values = [[0.5 * np.log(x.D_right[at.start, at.start].real) for at in scalings.w] for x in bounds]
     d = np.array(values)
-    return np.array(levels), d - d[:, -1:]
+    return levels, d - d[:, -1:]
 
 
 def _scaled(

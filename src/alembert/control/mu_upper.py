@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _AT_ONCE = 2_000_000  # complex numbers of the slopes of F
-_CENTRED = 0.1  # decrement of Newton's method at which a point counts as the centre
+_CENTRED = 0.3  # decrement of Newton's method at which a point counts as the centre
 _MODEST = 0.01  # times half the square of G is taken off (2), which else may grow without end
-_AHEAD = 0.9  # of the way along the tangent on which F stays positive
+_AHEAD = 0.95  # of the way along the tangent on which F stays positive
 _LOWERED = 0.03  # of the way between a level and what was reached there, where the tangent leads astray
 
 
@@ -117,12 +117,14 @@ class Scalings:
         the same scalings, and a level that holds for all."""
         return self._least(M[None] if M.ndim == 3 else M[None, None], tolerance, below, near)[0]
 
-    def least_of(self, M: Array, *, tolerance: float = 1e-9, below: float | None = None) -> list[UpperBound]:
-        """`least` of each of many matrices, (number, outputs, inputs)."""
+    def least_of(
+        self, M: Array, *, tolerance: float = 1e-9, below: float | Array | None = None
+    ) -> list[UpperBound]:
+        """`least` of each of many matrices, (number, outputs, inputs); `below` is one level, or one for each."""
         return self._least(M[:, None], tolerance, below, None) if len(M) else []
 
     def _least(
-        self, M: Array, tolerance: float, below: float | None, near: UpperBound | None
+        self, M: Array, tolerance: float, below: float | Array | None, near: UpperBound | None
     ) -> list[UpperBound]:
         """M is (number, matrices with the same scalings, outputs, inputs)."""
         balanced = np.sqrt(np.mean(np.abs(M) ** 2, axis=1)) if M.shape[1] > 1 else M[:, 0]
@@ -237,9 +239,9 @@ class _Centres:
         moved, turned = moved - self.A0[which], turned - np.eye(self.m)
         high = level[:, None, None, None]
         F, fall = high * D[:, None] - A, D[:, None] + high * turned[:, None] - moved
-        T, good = _inverse_root(F.reshape(-1, self.m, self.m))
+        T, good = inverse_root(F.reshape(-1, self.m, self.m))
         T = T.reshape(F.shape)
-        U, regular = _inverse_root(D)
+        U, regular = inverse_root(D)
         rate = np.linalg.eigvalsh(T @ fall @ T.conj().swapaxes(2, 3)).max(axis=(1, 2))
         rate = np.maximum(rate, np.linalg.eigvalsh(U @ turned @ U.conj().swapaxes(1, 2)).max(axis=1))
         there = good.reshape(len(which), -1).all(axis=1) & regular & (rate > 0)
@@ -255,7 +257,7 @@ class _Centres:
         """The level at which (1) just fails; infinite where D is singular."""
         A, D = self._at(which, y)
         rounding = 4 * self.m * np.finfo(float).eps * np.abs(A).max(axis=(1, 2, 3))  # G may be large
-        T, good = _inverse_root(D)
+        T, good = inverse_root(D)
         T, found = T[good, None], np.full(len(which), np.inf)
         values = np.linalg.eigvalsh(T @ A[good] @ T.conj().swapaxes(2, 3))
         found[good] = values.max(axis=(1, 2)) + rounding[good]
@@ -273,8 +275,8 @@ class _Centres:
         for _ in range(25):
             A, D = self._at(which[left], y[left])
             F = level[left, None, None, None] * D[:, None] - A
-            T, good = _inverse_root(F.reshape(-1, m, m))
-            U, regular = _inverse_root(D)
+            T, good = inverse_root(F.reshape(-1, m, m))
+            U, regular = inverse_root(D)
             good = good.reshape(-1, q).all(axis=1) & regular
             T = T.reshape(-1, q, m, m)
             if not np.all(good):
@@ -334,7 +336,7 @@ def _products(X: Array) -> Array:
     return np.asarray((flat @ flat.swapaxes(2, 3)).sum(axis=1))
 
 
-def _inverse_root(F: Array) -> tuple[Array, Array]:
+def inverse_root(F: Array) -> tuple[Array, Array]:
     """L^-1 of F = L L^H, and where there is one."""
     good = np.ones(len(F), bool)
     try:

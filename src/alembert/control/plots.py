@@ -63,6 +63,7 @@ def plot(
 
 
 _NICHOLS = 40.0  # dB that are shown, up and down
+_NYQUIST = 20.0  # gain up to which the whole curve is shown
 _ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
 KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 
@@ -181,8 +182,15 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
     }
     axis.plot(-1 + 0.5 * np.cos(turn), 0.5 * np.sin(turn), **around)
     axis.plot([-1], [0], "+", color="black", ms=9)
-    near = np.clip(response.response.real, -5, 5) + 1j * np.clip(response.response.imag, -5, 5)
+    far = float(np.abs(response.response).max())
+    far = far if far <= _NYQUIST else 5.0  # near poles on the axis it goes on and on
+    near = np.clip(response.response.real, -far, far) + 1j * np.clip(response.response.imag, -far, far)
     plane(axis, np.concatenate([near.ravel(), near.conj().ravel(), [-1.6 + 0.6j, -1.6 - 0.6j, 0.1]]))
+    limits = axis.get_xlim(), axis.get_ylim()
+    half = max(high - low for low, high in limits) / 2
+    for name, (low, high) in zip("xy", limits, strict=True):
+        wide = max(high - low, 1.6 * half) / 2
+        axis.set(**{f"{name}lim": ((low + high) / 2 - wide, (low + high) / 2 + wide)})
     axis.set_aspect("equal", adjustable="box")
     axis.set_xlabel("real part")
     axis.set_ylabel("imaginary part")

@@ -328,15 +328,18 @@ def _care_residual(A: Array, B: Array, Q: Array, R: Array, S: Array, X: Array) -
     K = _gain(A, B, R, S, X, discrete=False)
     quadratic = (X @ B + S) @ K
     residual = A.T @ X + X @ A - quadratic + Q
-    size = max(np.abs(A.T @ X).max(), np.abs(quadratic).max(), np.abs(Q).max(), 1e-300)
-    return residual, float(np.abs(residual).max() / size), A - B @ K
+    return residual, _relative(residual, A.T @ X, quadratic, Q), A - B @ K
 
 
 def _dare_residual(A: Array, B: Array, Q: Array, R: Array, S: Array, X: Array) -> tuple[Array, float, Array]:
     K = _gain(A, B, R, S, X, discrete=True)
     residual = A.T @ X @ A - X - (A.T @ X @ B + S) @ K + Q
-    size = max(np.abs(A.T @ X @ A).max(), np.abs(X).max(), np.abs(Q).max(), 1e-300)
-    return residual, float(np.abs(residual).max() / size), A - B @ K
+    return residual, _relative(residual, A.T @ X @ A, X, Q), A - B @ K
+
+
+def _relative(residual: Array, *terms: Array) -> float:
+    sizes = [float(np.abs(x).max(initial=0.0)) for x in (residual, *terms)]
+    return sizes[0] / max(*sizes[1:], 1e-300)
 
 
 def _refined(X: Array, residual: Any, *, discrete: bool) -> tuple[Array, float]:

@@ -100,17 +100,27 @@ class DiskMargin:
 
 @takes_systems()
 def mu_response(
-    M: StateSpace, blocks: Sequence[DeltaBlock], frequency: Any, *, starts: int = 8
+    M: StateSpace,
+    blocks: Sequence[DeltaBlock],
+    frequency: Any,
+    *,
+    starts: int = 2,
+    tolerance: float = 1e-4,
 ) -> MuResponse:
-    """Bounds at some frequencies; see `mu_peak` for what holds between them."""
+    """Bounds at some frequencies; see `mu_peak` for what holds between them.
+
+    Where that from above is not reached at once, `starts` searches from below are begun. `tolerance` (relative): how near
+    to the least bound of its kind the one from above comes; it holds, however near.
+    """
     check_blocks("mu_response", M.shape, blocks)
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
     response = M.frequency_response(frequency)
-    upper = np.array([x.level for x in Scalings(blocks).least_of(response.response, tolerance=1e-6)])
+    above = Scalings(blocks).least_of(response.response, tolerance=tolerance)
+    upper = np.array([x.level for x in above])
     lower = np.zeros(len(upper))
     if not nonlinear:
-        lower = lower_bounds(response.response, blocks, starts=starts, above=upper)[0]
+        lower = lower_bounds(response.response, blocks, starts=starts, above=above)[0]
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 
@@ -124,9 +134,7 @@ def mu_peak(
     The number of intervals in the proof grows with one over the square root of the (relative) tolerance.
     """
     check_blocks("mu_peak", M.shape, blocks)
-    if not M.is_stable:
-        worst = M.poles()[-1] if not M.is_discrete else M.poles()[np.argmax(np.abs(M.poles()))]
-        raise NumericalError(f"mu_peak: the nominal loop is not stable, it has the pole {worst:.6g}")
+    _check_stable("mu_peak", "nominal", M)
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
     twin = (bilinear(M) if M.is_discrete else M).balanced_scales()
@@ -245,6 +253,7 @@ def stability_margin(
             raise ArgumentError(
                 f"stability_margin: a block of {block.rows} x {block.columns} has no sign, expected a square one"
             )
+    _check_stable("stability_margin", "nominal", M)
     if not any(given):
         found = mu_peak(M, blocks, tolerance=tolerance)
         reached = 1 / found.lower if found.lower > 0 else np.inf
@@ -294,6 +303,7 @@ def worst_case_gain(
         raise ArgumentError(
             f"worst_case_gain: M has shape {M.shape}, and Delta takes ({z}, {w}) of it; nothing is left"
         )
+    _check_stable("worst_case_gain", "nominal", M)
     inner = mu_peak(M[:z, :w], blocks, tolerance=tolerance)
     if inner.upper >= 1:
         return float(inner.lower >= 1) * np.inf if inner.lower >= 1 else _gain(M, z, w), np.inf
@@ -330,11 +340,16 @@ def _sensitivity(function: str, L: StateSpace) -> StateSpace:
     if p != m:
         raise ArgumentError(f"{function}: the loop has shape {L.shape}, expected as many outputs as inputs")
     S = feedback(static(np.eye(p), dt=L.dt), L)
-    if not S.is_stable:
-        raise NumericalError(
-            f"{function}: the closed loop is not stable, it has the pole {S.poles()[-1]:.6g}"
-        )
+    _check_stable(function, "closed", S)
     return S
+
+
+def _check_stable(function: str, which: str, M: StateSpace) -> None:
+    if not M.is_stable:
+        worst = np.linalg.eigvals(M.A)[int(np.argmax(M.decay()))]
+        raise NumericalError(
+            f"{function}: the {which} loop is not stable, it has the pole {complex(worst.real, abs(worst.imag)):.6g}"
+        )
 
 
 def _disk(S: StateSpace, skew: float, tolerance: float = 1e-3) -> DiskMargin:

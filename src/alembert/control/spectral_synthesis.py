@@ -92,6 +92,10 @@ def wiener_hopf(
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 16 or samples % 2:
         raise ArgumentError(f"wiener_hopf: samples is {samples}, expected an even number of 16 or more")
     for name, given in (("plant", plant), ("disturbance", disturbance)):
+        if not isinstance(given, StateSpace) and not callable(given):
+            raise ArgumentError(
+                f"wiener_hopf: the {name} is {given!r}, expected a system or a function of frequencies"
+            )
         if isinstance(given, StateSpace) and (given.is_discrete or not given.is_stable):
             raise ArgumentError(
                 f"wiener_hopf: the {name} is {'sampled' if given.is_discrete else 'not stable'}, expected a stable system "

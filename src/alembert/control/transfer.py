@@ -148,7 +148,7 @@ def _column(nums: Sequence[Array], den: Array, dt: float) -> StateSpace:
     D = padded[:, :1]
     if n == 0:
         return static(D, dt=dt)
-    A = np.vstack([-a[None], np.eye(n - 1, n)])
+    A = np.vstack([0 - a[None], np.eye(n - 1, n)])  # no zeros below zero
     return StateSpace(A, np.eye(n, 1), padded[:, 1:] - D * a, D, dt)
 
 

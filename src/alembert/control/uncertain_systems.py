@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from alembert.control.interconnection import append, close, lft
+from alembert.control.interconnection import append, close, lft, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.control.uncertain_lft import Uncertain, merged, stacked, uncertain
 from alembert.errors import ArgumentError
 
@@ -62,6 +63,7 @@ class UncertainSystem:
             self.dt,
         )
 
+    @takes_systems(gains=True)
     def closed(self, controller: StateSpace) -> StateSpace:
         """From w to z with u = K y, where y and u are the last outputs and inputs."""
         if controller.order and controller.dt != self.dt:
@@ -131,8 +133,9 @@ def as_uncertain_system(value: Any) -> UncertainSystem:
     return UncertainSystem(uncertain(value), 0)
 
 
-def uncertain_system(A: Any, B: Any, C: Any, D: Any = None) -> UncertainSystem:
-    """From matrices of numbers and `Uncertain`s; copies that do nothing are taken out of the whole."""
+def uncertain_system(A: Any, B: Any, C: Any, D: Any = None, *, dt: float = 0.0) -> UncertainSystem:
+    """From matrices of numbers and `Uncertain`s, continuous or sampled every `dt` seconds; copies that do nothing are taken
+    out of the whole."""
     a, b, c = (uncertain(X) for X in (A, B, C))
     d = uncertain(np.zeros((c.shape[0], b.shape[1])) if D is None else D)
     n = a.shape[0]
@@ -141,7 +144,7 @@ def uncertain_system(A: Any, B: Any, C: Any, D: Any = None) -> UncertainSystem:
             f"uncertain_system: A, B, C and D have shapes {a.shape}, {b.shape}, {c.shape} and {d.shape}, which do not fit"
         )
     whole = stacked([stacked([a, b], 1), stacked([c, d], 1)], 0).reduced()
-    return UncertainSystem(whole, n)
+    return UncertainSystem(whole, n, static(1.0, dt=dt).dt)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------

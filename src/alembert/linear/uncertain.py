@@ -35,6 +35,7 @@ from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
+from alembert.control.system_arguments import takes_systems
 from alembert.control.uncertain_lft import Uncertain, least_copies
 from alembert.control.uncertain_systems import UncertainSystem
 from alembert.errors import ArgumentError, UnsupportedError
@@ -140,6 +141,7 @@ class UncertainLinearModel:
         D[k + n + m :, k + n : k + n + p] = size * np.eye(p)
         return StateSpace(P.A, B, C, D)
 
+    @takes_systems(gains=True)
     def closed(self, controller: StateSpace) -> StateSpace:
         """From w to z with u = K y: what `mu_peak` takes with `blocks`."""
         if controller.shape != (self.nominal.D.shape[1], self.nominal.D.shape[0]):
@@ -177,7 +179,7 @@ class UncertainLinearModel:
         ).reduced()
         kept = [names[k] for k in keep]
         return UncertainLinearModel(
-            UncertainSystem(_in_order(part, list(self.ranges)), len(keep)),
+            UncertainSystem(_in_order(part, self.ranges), len(keep)),
             self.nominal.reduced(kept),
             self.certificate,
             lambda values: self._family(values).reduced(kept),
@@ -270,7 +272,9 @@ def uncertain_linear_model(
         if best is None or sum(made.copies.values()) < sum(best.copies.values()):
             best = made
     assert best is not None
-    system = UncertainSystem(_in_order(best, names), order)
+    if not any(best.copies.values()):
+        raise ArgumentError(f"linearize: uncertain: the linear model does not change with {', '.join(names)}")
+    system = UncertainSystem(_in_order(best, checked), order)
 
     def whole(x: LinearModel) -> Array:
         return np.block([[x.A, x.B], [x.C, x.D]])
@@ -443,15 +447,15 @@ def _solved(N: Uncertain, nv: int, nominal: LinearModel) -> Uncertain:
     ).reduced()
 
 
-def _in_order(U: Uncertain, names: Sequence[str]) -> Uncertain:
+def _in_order(U: Uncertain, ranges: Mapping[str, tuple[float, float]]) -> Uncertain:
     """The parameters in the order in which they were given; those without copies stay known."""
     owners = _owners(U)
-    order = [k for name in names for k, owner in enumerate(owners) if owner == name]
+    order = [k for name in ranges for k, owner in enumerate(owners) if owner == name]
     return Uncertain(
         U.M11[np.ix_(order, order)],
         U.M12[order],
         U.M21[:, order],
         U.M22,
-        {name: owners.count(name) for name in names},
-        {name: U.ranges[name] for name in names if name in U.ranges},
+        {name: owners.count(name) for name in ranges},
+        dict(ranges),
     )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 FAR = 5.0
 """half widths of a range: so far a parameter alone is followed"""
+SHORT = 3.0
+"""times 1/decay of the slowest motion: after less, 5 % of it and more are left, and the page says so"""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,9 @@ class LoopCertificate:
         count = len(self.held)
         if count and all(self.held):
             part = ", in what the controller sees" if self.left_out else ""
-            found.append(f"{count} of {count} motions of the nonlinear model come to rest{part}.")
+            flown = float(self.runs.time[-1]) * -self.worst_decay
+            short = f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
+            found.append(f"{count} of {count} motions of the nonlinear model come to rest{part}{short}.")
         return found
 
     @property

@@ -127,7 +127,7 @@ def control_dk_iteration() -> Items:
         [SCALAR, SCALAR, DeltaBlock("full", 2)],
         controls=2,
         measurements=2,
-        iterations=14,
+        iterations=20,
         relaxation=2.0,
     )
     yield Check("mu of the H-infinity controller", found.history[0], 1.17955, 2e-3, "seen at 50 frequencies")
