@@ -33,7 +33,8 @@ The next e is predicted from the mean speeds e/h of the last two steps.
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -47,6 +48,7 @@ from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
 from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
+from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
 
 
@@ -77,19 +79,29 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         )
     size = layout(plant).size
     given = arguments(plant, size)
-    return kept_kernel(plant, "variational", given, size, lambda: _source(plant, layout(plant), given))
+    kind = "variational"
+    if plant.form is not None and plant.rows:  # which are not those of the form
+        kind += hashlib.sha256(_rows(plant.model, 0).serialize().encode()).hexdigest()
+    return kept_kernel(plant, kind, given, size, lambda: _source(plant, layout(plant), given))
+
+
+def with_numbers(plant: StepModel) -> StepModel:
+    """The same with the numbers of the model as parameters, where nothing else that acts depends on them."""
+    return replace(plant, form=form_of(plant.tree)) if plant.elements is None else plant
 
 
 class DiscreteMechanics:
-    """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
+    """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1), with a form its numbers."""
 
     def __init__(
         self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None, x: ca.SX | None = None
     ) -> None:
         """`x` are the states of controllers in the middle of the step."""
-        self.plant, self.model = plant, plant.tree
+        self.plant, self.model = plant, plant.shared
         self.x = ca.SX(0, 1) if x is None else x
         self.parameters, self.wrench = parameters, wrench
+        self._own = parameters if plant.form is None else ca.SX(0, 1)
+        """of the model, for what else acts"""
         model = self.model
         self.manifold = model.space
         self.friction = _friction(model, parameters)
@@ -119,7 +131,7 @@ class DiscreteMechanics:
         total = effort + self.friction(w)
         middle = self.manifold.integrate(q, e / 2)
         if self.plant.controller is not None:
-            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self.parameters)[0])
+            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self._own)[0])
         if self.plant.elements is not None:
             total = total + self.plant.elements.rest(t + h / 2, middle, w, self.parameters)
         return total
@@ -128,7 +140,7 @@ class DiscreteMechanics:
         """x' in the middle of the step."""
         assert self.plant.controller is not None
         middle = self.manifold.integrate(q, e / 2)
-        return ca.SX(self.plant.controller(t + h / 2, middle, e / h, self.x, self.parameters)[1])
+        return ca.SX(self.plant.controller(t + h / 2, middle, e / h, self.x, self._own)[1])
 
     def wrenches(self, q: ca.SX) -> ca.SX:
         """Generalised forces of the wrenches."""
@@ -173,7 +185,8 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
         unknown, predicted = ca.vertcat(e, d), ca.vertcat(predicted, ca.SX.zeros(plant.states))
     if plant.rows:
         parts["chosen"] = chosen = state[layout["chosen"]]
-        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, parameters)
+        own = parameters if plant.form is None else ca.SX(0, 1)
+        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, own)
         residual = ca.vertcat(balance[:nv], residual[nv:], balance[nv:])
         unknown = ca.vertcat(unknown, multipliers)
         predicted = ca.vertcat(predicted, ca.SX.zeros(multipliers.numel()))
@@ -192,10 +205,7 @@ def closed(
     model: Model, q: ca.SX, q1: ca.SX, residual: ca.SX, chosen: ca.SX, parameters: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """(4) from h times (2), and the multipliers; rows that vanish everywhere are left out, those not chosen have none."""
-    x, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", parameters.numel())
-    # on symbols: joints differentiate with respect to them
-    found = equations(model.compute.tree, x, ca.SX.zeros(model.nv), p)
-    rows = ca.Function("rows", [x, p], [found.jacobian, found.residual])
+    rows = _rows(model, parameters.numel())
     G, after = ca.sparsify(ca.SX(rows(q, parameters)[0])), rows(q1, parameters)[1]
     lively = [i for i in range(G.shape[0]) if G[i, :].nnz()]
     w, f = chosen[lively], ca.SX.sym("f", len(lively))
@@ -203,9 +213,20 @@ def closed(
     return ca.vertcat(balance, w * after[lively] + (1 - w) * f), f
 
 
+def _rows(model: Model, parameters: int) -> ca.Function:
+    """(q, parameters) -> G and phi; on symbols: joints differentiate with respect to them."""
+    kept = model.compute.tree.found
+    if "variational rows" not in kept:
+        x, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", parameters)
+        found = equations(model.compute.tree, x, ca.SX.zeros(model.nv), p)
+        kept["variational rows"] = ca.Function("rows", [x, p], [found.jacobian, found.residual])
+    return kept["variational rows"]
+
+
 def _friction(model: Model, parameters: ca.SX) -> Any:
     """The efforts of joint friction, and of the damping of modes, as a function of the speeds."""
-    bare = model.replace(joints=tuple(dataclasses.replace(joint, spring=None) for joint in model.joints))
+    joints = tuple(replace(joint, spring=None) for joint in model.joints)
+    bare = replace(model, joints=joints)
     tree = Tree.of(bare)
     nodes = tree.nodes(parameters)
 
