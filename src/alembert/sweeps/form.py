@@ -1,8 +1,9 @@
 """The form of a model: all of it but its numbers, which become parameters.
 
-Masses, lengths and the like are numbers that machine code may as well read at run time. What is made for the form (expressions,
-code) serves every model of that form: one with other masses, placements, springs or gravity. To the form belong the tree, the
-types of joints, what is zero, unit lengths, and rotations that only exchange axes: code is shorter for them.
+Masses, lengths and the like are numbers that machine code may as well read at run time. What is made for the form
+(expressions, code) serves every model of that form: one with other masses, placements, springs or gravity. To the form
+belong the tree, the types of joints, what is zero, unit lengths, and rotations that only exchange axes: code is shorter
+for them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FORMS: dict[str, Model] = {}
 
 @dataclass(frozen=True)
 class ModelForm:
-    """A model whose parameters are the numbers of another, and these numbers. The parameters have no defaults: they are NaN."""
+    """A model whose parameters are the numbers of another, and these numbers; the parameters have no defaults but NaN."""
 
     model: Model
     numbers: np.ndarray
