@@ -48,6 +48,7 @@ from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
 from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
+from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
 
@@ -105,20 +106,23 @@ class DiscreteMechanics:
         model = self.model
         self.manifold = model.space
         self.friction = _friction(model, parameters)
-        q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
-        given = {"parameters": parameters} if model.parameters else {}
-        L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
-        if plant.elements is not None and plant.elements.potential is not None:
-            L = L - plant.elements.potential(q, parameters)
-        names = [q, w, parameters] if model.parameters else [q, w]
-        self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
+        self._slopes = _slopes(model)
+
+    def _of_elements(self, q: ca.SX) -> ca.SX:
+        """The slope of the potential of what else acts."""
+        elements, x = self.plant.elements, ca.SX.sym("q", self.model.nq)
+        if elements is None or elements.potential is None:
+            return ca.SX.zeros(self.model.nq)
+        p = ca.SX.sym("p", self.parameters.numel())
+        slope = ca.Function("slope", [x, p], [ca.gradient(elements.potential(x, p), x)])
+        return slope(q, self.parameters)
 
     def derivatives(self, q: ca.SX, e: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """l_q (tangent) and l_e of (1)."""
         model, m = self.model, self.manifold
         middle = m.integrate(q, e / 2)
-        given = [self.parameters] if model.parameters else []
-        along_q, along_w = self._slopes(middle, e / h, *given)
+        along_q, along_w = self._slopes(middle, e / h, self.parameters)
+        along_q = along_q - self._of_elements(middle)
         d, half = ca.SX.sym("d", model.nv), ca.SX.sym("half", model.nv)
         moved = m.integrate(m.integrate(q, d), e / 2)
         l_q = h * ca.substitute(ca.jtimes(moved, d, along_q, True), d, ca.SX.zeros(model.nv))
@@ -211,6 +215,23 @@ def closed(
     w, f = chosen[lively], ca.SX.sym("f", len(lively))
     balance = residual - G[lively, :].T @ (w * f)
     return ca.vertcat(balance, w * after[lively] + (1 - w) * f), f
+
+
+def _slopes(model: Model) -> ca.Function:
+    """(q, w, parameters) -> the slopes of K - U, without force elements."""
+    tree = model.compute.tree
+    if "lagrangian slopes" not in tree.found:
+        q, w, p = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), tree.parameter_symbols
+        given = {"parameters": p} if model.parameters else {}
+        U = model.symbolic.potential_energy(q, **given)
+        if tree.has_modes:
+            K = model.symbolic.kinetic_energy(q, w, **given)
+            of_q, of_w = ca.gradient(K, q), ca.gradient(K, w)
+        else:
+            of_q, of_w = kinetic_slopes(tree, q, w, p)
+        found = ca.Function("slopes", [q, w, p], [of_q - ca.gradient(U, q), of_w])
+        tree.found["lagrangian slopes"] = found
+    return tree.found["lagrangian slopes"]
 
 
 def _rows(model: Model, parameters: int) -> ca.Function:
