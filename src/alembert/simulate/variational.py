@@ -52,6 +52,9 @@ from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
 
+MOST_WITH_FORM = 15
+"""unknowns of a step up to which its Jacobian is straight code for most models"""
+
 
 def layout(plant: StepModel) -> Layout:
     """Configuration, momenta, and the mean speeds of the last two steps."""
@@ -87,8 +90,12 @@ def stepping_kernel(plant: StepModel) -> Kernel:
 
 
 def with_numbers(plant: StepModel) -> StepModel:
-    """The same with the numbers of the model as parameters, where nothing else that acts depends on them."""
-    return replace(plant, form=form_of(plant.tree)) if plant.elements is None else plant
+    """The same with the numbers of the model as parameters, where nothing else that acts depends on them.
+
+    Not for large models: the Jacobian of their steps is made column by column, which then takes a tenth to a third longer.
+    """
+    small = plant.model.nv + sum(plant.rows.values()) <= MOST_WITH_FORM
+    return replace(plant, form=form_of(plant.tree)) if small and plant.elements is None else plant
 
 
 class DiscreteMechanics:

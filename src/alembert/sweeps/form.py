@@ -2,26 +2,26 @@
 
 Masses, lengths and the like are numbers that machine code may as well read at run time. What is made for the form
 (expressions, code) serves every model of that form: one with other masses, placements, springs or gravity. To the form
-belong the tree, the types of joints, what is zero, unit lengths, and rotations that only exchange axes: code is shorter
-for them.
+belong the tree, the types of joints, what is zero, and ones in placements: code is shorter for them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.expression import Expression, Scalar
+from alembert.expression import Expression, Scalar, evaluate
 from alembert.joints import Limits
 from alembert.model import WORLD, Body, Joint, Model, Placement
 from alembert.model.inertia import Inertia
-from alembert.spatial import quaternion
+from alembert.spatial import Pose
 
 MOST_FORMS = 32
 _FORMS: dict[str, Model] = {}
@@ -46,6 +46,18 @@ class _Moments(Inertia):
         return self.ten
 
 
+@dataclass(frozen=True)
+class _Placed(Placement):
+    """A placement by its rotation matrix, row by row. Its quaternion has no value."""
+
+    rotation: tuple[Scalar, ...] = ()
+
+    def symbolic_pose(self, values: Mapping[str, Any]) -> Pose:
+        R = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in self.rotation))
+        p = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in self.translation))
+        return Pose(ca.sparsify(ca.reshape(R, 3, 3).T), ca.sparsify(p))
+
+
 def form_of(model: Model) -> ModelForm | None:
     """The form of a tree of rigid bodies, for its equations of motion alone: it has no frames, limits or devices.
 
@@ -56,18 +68,18 @@ def form_of(model: Model) -> ModelForm | None:
         return None
     numbers: list[float] = []
 
-    def number(x: Scalar) -> Scalar:
-        if x == 0.0:
-            return 0.0
+    def number(x: Scalar, *kept: float) -> Scalar:
+        if x == 0.0 or x in kept:
+            return x
         numbers.append(float(x))  # type: ignore[arg-type]
         return _parameter(len(numbers) - 1)
 
-    def several(values: Iterable[Scalar]) -> tuple[Scalar, ...]:
-        return tuple(map(number, values))
+    def several(values: Iterable[Scalar], *kept: float) -> tuple[Scalar, ...]:
+        return tuple(number(x, *kept) for x in values)
 
     def placed(X: Placement) -> Placement:
-        lengths = tuple(x if abs(x) == 1.0 else number(x) for x in X.translation)  # type: ignore[arg-type]
-        return Placement(lengths, several(X.quaternion) if _turns_freely(X) else X.quaternion)
+        R, p = X.pose().rotation, several(X.translation, 1.0, -1.0)
+        return _Placed(p, _UNKNOWN, several(R.ravel().tolist(), 1.0, -1.0))
 
     bodies: list[Body] = []
     joints: list[Joint] = []
@@ -106,15 +118,4 @@ def _parameter(k: int) -> Expression:
     return Expression(f"number_{k}")
 
 
-def _turns_freely(X: Placement) -> bool:
-    """Whether a rotation has its zeros and ones from those of its quaternion, so that other angles have them too."""
-    R, q = X.pose().rotation, np.array(X.quaternion, dtype=float)
-    if np.isin(R, (0.0, 1.0, -1.0)).all():
-        return False
-    by_form = quaternion.to_matrix(ca.vertcat(*(ca.SX.sym("q") if x else ca.SX(0) for x in q)))
-    special = [[float(x) if (x := by_form[i, j]).is_constant() else None for j in range(3)] for i in range(3)]
-    return all(
-        (R[i, j] if R[i, j] in (0.0, 1.0, -1.0) else None) == special[i][j]
-        for i in range(3)
-        for j in range(3)
-    )
+_UNKNOWN = (Expression("unknown"),) * 4
