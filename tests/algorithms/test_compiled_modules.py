@@ -7,6 +7,8 @@ import pytest
 
 import alembert as al
 from alembert.engine import loader
+from alembert.optimal import evaluation
+from alembert.sweeps import form
 
 
 @pytest.fixture
@@ -87,3 +89,78 @@ def test_new_numbers_in_a_solved_problem_compile_nothing(compiled):
     solve(most=900.0)
     solve(weight=2.5)
     assert compiled == []
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """The titles of kernels for which expressions are made or read; nothing is known from other tests."""
+    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path))
+    monkeypatch.setattr(form, "_FORMS", {})
+    monkeypatch.setattr(evaluation, "_KERNELS", {})
+    found: list[str] = []
+    original = loader.in_steps
+
+    def counted(key, lanes, title, build, names, **options):
+        def noted(target):
+            found.append(title)
+            return build(target)
+
+        return original(key, lanes, title, noted, names, **options)
+
+    monkeypatch.setattr(loader, "in_steps", counted)
+    return found
+
+
+def moved(model: al.Model) -> al.Model:
+    """Other masses and, where joints are apart, other distances."""
+    joints = tuple(
+        dataclasses.replace(
+            joint,
+            placement=dataclasses.replace(
+                joint.placement,
+                translation=tuple(1.0 if abs(x) == 1.0 else 1.03 * x for x in joint.placement.translation),
+            ),
+        )
+        for joint in model.joints
+    )
+    return another(model).replace(joints=joints)
+
+
+@pytest.mark.parametrize("name", ["arm7", "satellite"])
+def test_a_second_model_of_one_form_makes_no_stages(made, name):
+    """Stages of optimal control are made once for a form; the solutions are those of each model."""
+    costs = []
+    for model in (first := al.library.make(name), moved(first), first):
+        q = model.neutral()
+        problem = al.optimal.Problem(
+            model,
+            1.0,
+            start={"q": q, "v": 0},
+            end={"q": model.integrate(q, np.full(model.nv, 0.1)), "v": 0},
+            cost=al.optimal.effort(),
+            limits=None,
+            actuated=list(model.speed_names),
+        )
+        solution = problem.solve(6, progress=False)
+        assert solution.success
+        costs.append(solution.cost)
+        if len(costs) == 1:
+            assert any(title.startswith("optimal control") for title in made)
+            made.clear()
+    assert not [title for title in made if title.startswith("optimal control")]
+    assert costs[1] > 1.1 * costs[0]  # heavier
+    assert costs[2] == pytest.approx(costs[0], rel=1e-9)  # nothing of the other model is left
+
+
+def test_a_second_model_of_one_form_makes_no_variational_steps(made):
+    """The motion is that of the model, not of the first of its form, as another integrator has it."""
+    x, ends = np.full(7, 0.3), []
+    for k, model in enumerate((first := al.library.arm7(), moved(first))):
+        options = {"duration": 0.1, "step": 1e-3}
+        run = al.simulate(model, x, x, **options, integrator="variational")
+        assert ("simulate" in made) == (k == 0)
+        ends.append(run.q[-1])
+        other = al.simulate(model, x, x, **options, integrator="rk4")
+        assert np.abs(run.q[-1] - other.q[-1]).max() < 1e-5  # order 2: h^2 is 1e-6
+        made.clear()
+    assert np.abs(ends[0] - ends[1]).max() > 1e-4

@@ -50,7 +50,7 @@ def test_steps_end_on_the_loop(name):
         momenta = stages.plant.momenta
         own = np.concatenate([q, stages.plant.tree.mass_matrix(q) @ v if momenta else v])
         x = np.concatenate([own, np.full(stages.memory, 3.0)])
-        u, p = np.full(len(stages.u_names), 3.0), problem.parameters
+        u, p = np.full(len(stages.u_names), 3.0), stages.parameters
         z = ca.SX.sym("z", len(stages.z_names))
         after, _, c, _ = stages.stage(x, u, z, stages.numbers[0], p)
         solve = ca.rootfinder("solve", "newton", {"x": z, "g": c}, {"abstol": 1e-13})

@@ -53,6 +53,7 @@ class Asked(Mechanics):
 
     def __init__(self, plant: Mechanics) -> None:
         super().__init__(plant.model, plant.driven)
+        self.form = plant.form
         self.calls: list[tuple[ca.SX, ca.SX, ca.SX, ca.SX]] = []
 
     def accelerations(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
@@ -90,7 +91,7 @@ class Opened:
     @cached_property
     def has_second(self) -> bool:
         """Whether (4) is there."""
-        return has_curvature(self.plant.tree.compute.tree)
+        return has_curvature(self.plant.shared.compute.tree)
 
     @property
     def symbols(self) -> list[ca.SX]:
@@ -99,7 +100,7 @@ class Opened:
     def closed(self, place: Sequence[ca.SX]) -> list[ca.SX]:
         """f, l, c and d."""
         p, values = place[-1], self.symbols
-        dynamics, values_of = self.plant.tree.symbolic.forward_dynamics, self.plant.parameter_values(p)
+        dynamics, values_of = self.plant.shared.symbolic.forward_dynamics, self.plant.shared_values(p)
         for k in range(len(values)):
             values[k] = dynamics(*self._point(k, place, values), parameters=values_of)
         return self.stage.call([*place, *values])
@@ -115,8 +116,8 @@ class Opened:
 
         `place` and w are expressions of `free`; the parameters, the last of `place`, stay symbols.
         """
-        model, known = self.plant.tree, self.plant.parameter_values(place[-1])
-        known_p = place[-1][: len(model.parameters)]
+        model, known = self.plant.shared, self.plant.shared_values(place[-1])
+        known_p = ca.SX(0, 1) if known is None else known
         symbols, count = self.symbols, len(self.plant.calls)
         chart = self.plant.chart
         points = [self._point(k, place, symbols) for k in range(count)]

@@ -440,7 +440,7 @@ class _Between:
             nq, known = two.plant.model.nq, ca.SX(p)
             for k, place in enumerate(two.problem.design):
                 known[place] = design[k]
-            M = two.plant.tree.symbolic.mass_matrix(point[:nq], parameters=two.plant.parameter_values(known))
+            M = two.plant.shared.symbolic.mass_matrix(point[:nq], parameters=two.plant.shared_values(known))
             point = ca.vertcat(point[:nq], M @ point[nq:])
         sums = ca.SX.zeros(len(two.problem.integrals))
         return ca.vertcat(point, memory, sums, *design, *([take(1)] if two.is_free else []))

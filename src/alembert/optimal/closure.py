@@ -390,7 +390,12 @@ def _independent(
     slope = ca.jacobian(f(plant.chart.retract(x, d), p, *others), d)
     J = ca.Function("J", [x, p, d, *others], [slope])
     point = np.concatenate([q, mass @ v if momenta else v])
-    C = J(point, problem.parameters, np.zeros(d.numel()), *(0.0 for _ in others)).full()
+    numbers: Array = plant.numbers  # type: ignore[attr-defined]
+    given = np.zeros(
+        p.numel() - len(problem.parameters) - len(numbers)
+    )  # at run time, and without a slope here
+    known = np.concatenate([problem.parameters, given, numbers])
+    C = J(point, known, np.zeros(d.numel()), *(0.0 for _ in others)).full()
     size = np.linalg.norm(C, axis=1)
     C = C / np.where(size > 0, size, 1.0)[:, None]
     count, kept = own.numel(), []

@@ -70,14 +70,16 @@ class Dmoc:
         if plant.closure is not None:  # (2) and (3) there
             G, t1 = plant.closure.jacobian(q, p), t + h
             implicit = ca.vertcat(implicit - G.T @ z[model.nv :], plant.closure.residual(t1, q1, p))
-            inverse = plant.tree.symbolic.inverse_mass_matrix(q1, parameters=plant.parameter_values(p))
+            inverse = plant.shared.symbolic.inverse_mass_matrix(q1, parameters=plant.shared_values(p))
             after = plant.closure.allowed(t1, q1, after, inverse, p)
         end = ca.vertcat(q1, after)
         return Interval(end, h * problem.integrands(moment), implicit, ((moment, u[0]),))
 
     @staticmethod
     def mechanics(plant: Momenta, p: ca.SX) -> DiscreteMechanics:
-        return DiscreteMechanics(StepModel(plant.model, elements=plant.elements), p, None)
+        known = plant.shared_values(p)
+        known = ca.SX(0, 1) if known is None else known
+        return DiscreteMechanics(StepModel(plant.shared, elements=plant.elements), known, None)
 
     def momenta(
         self, plant: Momenta, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, p: ca.SX

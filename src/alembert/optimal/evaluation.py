@@ -74,17 +74,15 @@ class Evaluation:
         n, m, nz, nd = stages.sizes
         point = stages.chart.point
         digest = hashlib.sha256(stages.stage.serialize().encode()).hexdigest()
-        model = stages.chart.model
-        name = model.fingerprint if model is not None else ""
         self.tangent = StepTangent(stages.before or stages)
         self.tangent_after = StepTangent(stages.following) if stages.following is not None else self.tangent
         self._key = (
-            f"optimal {exact} {name} {stages.chart.rest} {stages.chart.unused} {self.tangent.name} {digest}"
+            f"optimal {exact} {self.tangent.fingerprint} {stages.chart.rest} {stages.chart.unused} "
+            f"{self.tangent.name} {digest}"
         )
         if stages.following is not None:
-            after = stages.following.chart
-            name = after.model.fingerprint if after.model is not None else ""
-            self._key += f" to {name} {after.rest} {after.unused} {self.tangent_after.name}"
+            after, name = stages.following.chart, self.tangent_after.name
+            self._key += f" to {self.tangent_after.fingerprint} {after.rest} {after.unused} {name}"
         self.sizes: dict[str, int | tuple[int, int]] = {
             **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.parameters)},
             **{
@@ -218,8 +216,9 @@ class Evaluation:
         n, point, np_ = stages.chart.tangent, stages.chart.point, len(stages.parameters)
         first, last, bounded = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         text = stages.start.serialize() + stages.end.serialize()
-        last_model = at_end.chart.model.fingerprint if at_end.chart.model is not None else ""
-        self._key += f"{hashlib.sha256(text.encode()).hexdigest()} {at_start.name} {at_end.name} {last_model}"
+        self._key += (
+            f"{hashlib.sha256(text.encode()).hexdigest()} {at_start.name} {at_end.name} {at_end.fingerprint}"
+        )
         place = {"x_0": point, "s_0": 3, "x": point, "s": 3, "p": np_, "scale": 1}
         place |= {"units": 2 * n + first + last + bounded}
         bounds = dict.fromkeys(BOUNDS, bounded)

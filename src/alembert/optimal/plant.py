@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +28,7 @@ from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, solve
 from alembert.simulate.elements import Elements, Places
 from alembert.simulate.sensors import Instrument, Measured
+from alembert.sweeps.form import ModelForm, form_of
 
 if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
@@ -339,6 +341,8 @@ class Mechanics:
 
     momenta = False
     still = 0
+    form: ModelForm | None = None
+    """where the numbers of the model are the last of the parameters p"""
 
     def __init__(
         self,
@@ -367,6 +371,26 @@ class Mechanics:
         """For `parameters=` of the model's methods: of p, where values at the ends may follow; None where it has none."""
         return p[: len(self.model.parameters)] if self.model.parameters else None
 
+    def with_numbers(self) -> Mechanics:
+        """The same where p ends with the numbers of the model, so that models of one form have the same expressions."""
+        found = copy(self)
+        found.form = form_of(self.tree) if self.elements is None else None
+        return found
+
+    @property
+    def numbers(self) -> Array:
+        """What p ends with."""
+        return np.empty(0) if self.form is None else self.form.numbers
+
+    @property
+    def shared(self) -> Model:
+        """Whose equations of motion the expressions are: the form, which models share, or the tree of the model."""
+        return self.tree if self.form is None else self.form.model
+
+    def shared_values(self, p: ca.SX) -> ca.SX | None:
+        """For `parameters=` of `shared.symbolic`."""
+        return self.parameter_values(p) if self.form is None else p[p.numel() - len(self.form.numbers) :]
+
     def effort(self, u: ca.SX) -> ca.SX:
         tau = ca.SX.zeros(self.model.nv)
         for k, dof in enumerate(self.driven):
@@ -388,7 +412,7 @@ class Mechanics:
             v=x[nq:],
             tau=self.effort(u),
             controls=u,
-            parameters=p,
+            parameters=p[: p.numel() - len(self.numbers)],
             model=self.model,
             **own,
             **more,
@@ -402,12 +426,12 @@ class Mechanics:
         return ca.vertcat(v, self.accelerations(t, q, v, u, p))
 
     def accelerations(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        known = self.parameter_values(p)
-        free = self.tree.symbolic.forward_dynamics(q, v, self.efforts(t, q, v, u, p), parameters=known)
+        known, tree = self.shared_values(p), self.shared.symbolic
+        free = tree.forward_dynamics(q, v, self.efforts(t, q, v, u, p), parameters=known)
         if self.closure is None:
             return free
         G = self.closure.jacobian(q, p)
-        Y = self.tree.symbolic.inverse_mass_matrix(q, parameters=known) @ G.T
+        Y = tree.inverse_mass_matrix(q, parameters=known) @ G.T
         return free + Y @ solve(G @ Y, self.closure.accelerations(t, q, v, p) - G @ free)
 
 
@@ -423,7 +447,7 @@ class Momenta(Mechanics):
 
     def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
         nq = self.model.nq
-        return self.tree.symbolic.solve_mass_matrix(x[:nq], x[nq:], parameters=self.parameter_values(p))
+        return self.shared.symbolic.solve_mass_matrix(x[:nq], x[nq:], parameters=self.shared_values(p))
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
@@ -431,7 +455,7 @@ class Momenta(Mechanics):
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """q' = v, p' = tau - bias(q, v) + M' v; with what else holds, M a + M' v."""
-        model, known = self.tree, self.parameter_values(p)
+        model, known = self.shared, self.shared_values(p)
         v = self.speeds(x, p)
         q, w, rate = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), ca.SX.sym("rate", model.nq)
         moved = ca.jtimes(model.symbolic.mass_matrix(q, parameters=known) @ w, q, rate)
@@ -507,15 +531,19 @@ class StepTangent:
 
     def __init__(self, stages: Stages) -> None:
         self.chart, plant = stages.chart, stages.plant
+        form = plant.form if isinstance(plant, Mechanics) else None
+        model = self.chart.model if form is None else form.model
+        self.fingerprint = model.fingerprint if model is not None else ""
+        """of what the expressions know of the model"""
         self._momenta: ca.Function | None = None
         if isinstance(plant, Momenta) and plant.closure is None:
-            model = plant.tree
+            model = plant.shared
             q, v, p = (
                 ca.SX.sym("q", model.nq),
                 ca.SX.sym("v", model.nv),
                 ca.SX.sym("p", len(stages.parameters)),
             )
-            known = plant.parameter_values(p)
+            known = plant.shared_values(p)
             momenta = ca.Function("momenta", [q, v, p], [model.symbolic.mass_matrix(q, parameters=known) @ v])
             if momenta.n_instructions() <= LARGEST:
                 self._momenta = momenta

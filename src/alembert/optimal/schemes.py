@@ -86,8 +86,8 @@ class Projected:
         assert isinstance(plant, Mechanics)
         count = len(closure.names)
         found = self.base.interval(replace(on, z=on.z[:-count]))
-        nq, t, symbolic = plant.model.nq, on.t + on.h, plant.tree.symbolic
-        known, p = plant.parameter_values(on.p), on.p
+        nq, t, symbolic = plant.model.nq, on.t + on.h, plant.shared.symbolic
+        known, p = plant.shared_values(on.p), on.p
         q, rest = found.after[:nq], found.after[nq:]
         pull = symbolic.solve_mass_matrix(q, closure.jacobian(q, p).T @ on.z[-count:], parameters=known)
         q1 = plant.chart.retract(found.after, ca.vertcat(pull, ca.SX.zeros(rest.numel())))[:nq]

@@ -58,7 +58,7 @@ class Stages:
     end: ca.Function
     """(x, s, p) -> cost, equations, bounded"""
     parameters: Array
-    """p: those of the plant, and what `Ends` has at run time"""
+    """p: those of the plant, what `Ends` has at run time, and the numbers of the plant"""
     numbers: Array
     """s"""
     path_names: tuple[str, ...]
@@ -180,6 +180,8 @@ def cut(
     if nodes is None:
         nodes = np.arange(steps + 1) / steps
     plant = scheme.plant(problem)
+    if isinstance(plant, Mechanics) and not at_run_time:
+        plant = plant.with_numbers()
     if isinstance(plant, Mechanics) and plant.closure is not None and not scheme.closes:
         scheme = Projected(scheme)
     controls = plant.controls
@@ -198,6 +200,8 @@ def cut(
     parameters = problem.parameters
     if ends_given is not None:
         parameters = np.concatenate([parameters, ends_given.values()])
+    if isinstance(plant, Mechanics):
+        parameters = np.concatenate([parameters, plant.numbers])
     p = ca.SX.sym("p", len(parameters))
     T = x[-1] if problem.is_free else s[2]
     t, h = s[0] * T, s[1] * T
@@ -350,7 +354,7 @@ def _equations(
         if all(name in given for name in names):
             nq = plant.model.nq
             v = ca.sparsify(ca.vertcat(*(given[name] for name in names)))
-            M = plant.tree.symbolic.mass_matrix(x[:nq], parameters=plant.parameter_values(p))
+            M = plant.shared.symbolic.mass_matrix(x[:nq], parameters=plant.shared_values(p))
             values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
     return _column(values.values())
 

@@ -30,6 +30,7 @@ from alembert.simulate.elements import Elements
 from alembert.simulate.reaction_loads import ReactionLoads
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.symmetries import FreeRoots, without_angles
+from alembert.sweeps.form import ModelForm
 
 Array = np.ndarray
 
@@ -168,6 +169,8 @@ class StepModel:
     """states of controllers that are parameters of the model, with their numbers there: masses that fall"""
     burnt: tuple[tuple[int, int, str], ...] = ()
     """of these, those of which a message of a law says how much is gone, with its name"""
+    form: ModelForm | None = None
+    """where the code takes the numbers of the model as parameters, so that models of one form share it"""
 
     def at_present(self, parameters: Any, x: Any) -> Any:
         """Parameters with the masses as they are; on `SX`."""
@@ -182,6 +185,11 @@ class StepModel:
     def tree(self) -> Model:
         """The model without loops, couplings and equations."""
         return self.model.constrained_compute.rows.primary if self.model.is_constrained else self.model
+
+    @property
+    def shared(self) -> Model:
+        """Whose equations of motion the expressions are: the form, or the tree."""
+        return self.tree if self.form is None else self.form.model
 
     @property
     def rows(self) -> dict[str, int]:
@@ -199,13 +207,14 @@ class StepModel:
         found = [Argument("effort", (model.nv,))]
         if self.wrenches:
             found.append(Argument("wrench", (len(model.compute.tree), 6)))
-        if model.parameters:
-            found.append(Argument("parameters", (len(model.parameters),)))
+        if count := len(model.parameters if self.form is None else self.form.numbers):
+            found.append(Argument("parameters", (count,)))
         return found if self.sampling is None else found + self.sampling.arguments
 
     @cached_property
     def key(self) -> str:
-        texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
+        known = self.model if self.form is None else self.form.model
+        texts = [known.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
         texts.append(str(self.burnt or ""))
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
@@ -525,9 +534,10 @@ def stepping_kernel(plant: StepModel, scheme: Scheme, *, starting: bool = False)
 def kept_kernel(
     plant: StepModel, kind: str, given: list[Argument], size: int, build: Callable[[], KernelSource]
 ) -> Kernel:
-    """A stepping kernel, kept with the model."""
+    """A stepping kernel, kept with the model or its form."""
     key = f"simulate:{plant.key}:{kind}"
-    if key not in plant.model.compute.kernels:
+    kept = (plant.model if plant.form is None else plant.form.model).compute.kernels
+    if key not in kept:
         results = [Argument("records", (RECORDS, size))]
-        plant.model.compute.kernels[key] = Kernel("simulate", given, results, key=key, build=build)
-    return plant.model.compute.kernels[key]
+        kept[key] = Kernel("simulate", given, results, key=key, build=build)
+    return kept[key]

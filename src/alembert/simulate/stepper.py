@@ -54,7 +54,8 @@ class Stepper:
 
     @cached_property
     def plant(self) -> StepModel:
-        return self.system.plant(held=self.held, sampling=self.sampling)
+        plant = self.system.plant(held=self.held, sampling=self.sampling)
+        return variational.with_numbers(plant) if self.name == "variational" else plant
 
     @cached_property
     def layout(self) -> Layout:
@@ -320,7 +321,7 @@ class Stepper:
             *numbers[:2],
             effort,
             *([] if wrench is None else [wrench]),
-            *self._parameters,
+            *(self._parameters if self.plant.form is None else [self.plant.form.numbers]),
             *([] if self.sampling is None else self.sampling.draws(self.number(state))),
             *numbers[2:],
         ]

@@ -41,7 +41,8 @@ The next e is predicted from the mean speeds e/h of the last two steps.
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -55,7 +56,12 @@ from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
 from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
+from alembert.sweeps.energy import kinetic_slopes
+from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
+
+MOST_WITH_FORM = 15
+"""unknowns of a step up to which its Jacobian is straight code for most models"""
 
 
 def layout(plant: StepModel) -> Layout:
@@ -85,58 +91,53 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         )
     size = layout(plant).size
     given = arguments(plant, size)
-    return kept_kernel(plant, "variational", given, size, lambda: _source(plant, layout(plant), given))
+    kind = "variational"
+    if plant.form is not None and plant.rows:  # which are not those of the form
+        kind += hashlib.sha256(_rows(plant.model, 0).serialize().encode()).hexdigest()
+    return kept_kernel(plant, kind, given, size, lambda: _source(plant, layout(plant), given))
+
+
+def with_numbers(plant: StepModel) -> StepModel:
+    """The same with the numbers of the model as parameters, where nothing else that acts depends on them.
+
+    Not for large models: the Jacobian of their steps is made column by column, which then takes a tenth to a third longer.
+    """
+    small = plant.model.nv + sum(plant.rows.values()) <= MOST_WITH_FORM
+    return replace(plant, form=form_of(plant.tree)) if small and plant.elements is None else plant
 
 
 class DiscreteMechanics:
-    """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
+    """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1), with a form its numbers."""
 
     def __init__(
         self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None, x: ca.SX | None = None
     ) -> None:
         """`x` are the states of controllers in the middle of the step."""
-        self.plant, self.model = plant, plant.tree
+        self.plant, self.model = plant, plant.shared
         self.x = ca.SX(0, 1) if x is None else x
         self.parameters, self.wrench = parameters, wrench
+        self._own = parameters if plant.form is None else ca.SX(0, 1)
+        """of the model, for what else acts"""
         model = self.model
         self.manifold = model.space
         self.friction = _friction(model, parameters)
-        q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
-        given = {"parameters": parameters} if model.parameters else {}
-        L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
-        if plant.elements is not None and plant.elements.potential is not None:
-            L = L - plant.elements.potential(q, parameters)
-        names = [q, w, parameters] if model.parameters else [q, w]
-        self._geared = self._gearing(q, w, names)
-        self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
+        self._slopes, self._geared = _slopes(model), _gearing(model)
 
-    def _gearing(self, q: ca.SX, w: ca.SX, names: list[ca.SX]) -> ca.Function | None:
-        """(5); None where no joint is concerned."""
-        model = self.model
-        geared = [
-            joint.name
-            for joint in model.joints
-            if not joint.type.is_vector_space and (any(x != 0.0 for x in joint.armature) or joint.rotors)
-        ]
-        if not geared:
-            return None
-        given = {"parameters": self.parameters} if model.parameters else {}
-        K, p = model.symbolic.kinetic_energy(q, w, **given), ca.SX.zeros(model.nv)
-        for name in geared:  # one by one: what a rotor gives to the joints of its carrier turns with these
-            bare = model.replace_joint(name, armature=(), rotors=())
-            own = ca.gradient(K - bare.symbolic.kinetic_energy(q, w, **given), w)
-            p[model.v_slice(name)] = own[model.v_slice(name)]
-        e, fixed = ca.SX.sym("e", model.nv), ca.SX.sym("p", model.nv)
-        turned = ca.jtimes(self.manifold.chart_rate_transposed(e, fixed), e, w)
-        turned = ca.substitute(turned, ca.vertcat(e, fixed), ca.vertcat(ca.SX.zeros(model.nv), p))
-        return ca.Function("geared", names, [-2 * turned])
+    def _of_elements(self, q: ca.SX) -> ca.SX:
+        """The slope of the potential of what else acts."""
+        elements, x = self.plant.elements, ca.SX.sym("q", self.model.nq)
+        if elements is None or elements.potential is None:
+            return ca.SX.zeros(self.model.nq)
+        p = ca.SX.sym("p", self.parameters.numel())
+        slope = ca.Function("slope", [x, p], [ca.gradient(elements.potential(x, p), x)])
+        return slope(q, self.parameters)
 
     def derivatives(self, q: ca.SX, e: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """l_q (tangent) and l_e of (1)."""
         model, m = self.model, self.manifold
         middle = m.integrate(q, e / 2)
-        given = [self.parameters] if model.parameters else []
-        along_q, along_w = self._slopes(middle, e / h, *given)
+        along_q, along_w = self._slopes(middle, e / h, self.parameters)
+        along_q = along_q - self._of_elements(middle)
         d, half = ca.SX.sym("d", model.nv), ca.SX.sym("half", model.nv)
         moved = m.integrate(m.integrate(q, d), e / 2)
         l_q = h * ca.substitute(ca.jtimes(moved, d, along_q, True), d, ca.SX.zeros(model.nv))
@@ -149,9 +150,9 @@ class DiscreteMechanics:
         total = effort + self.friction(w)
         middle = self.manifold.integrate(q, e / 2)
         if self._geared is not None:
-            total = total + self._geared(middle, w, *([self.parameters] if self.model.parameters else []))
+            total = total + self._geared(middle, w, self.parameters)
         if self.plant.controller is not None:
-            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self.parameters)[0])
+            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self._own)[0])
         if self.plant.elements is not None:
             total = total + self.plant.elements.rest(t + h / 2, middle, w, self.parameters)
         return total
@@ -160,7 +161,7 @@ class DiscreteMechanics:
         """x' in the middle of the step."""
         assert self.plant.controller is not None
         middle = self.manifold.integrate(q, e / 2)
-        return ca.SX(self.plant.controller(t + h / 2, middle, e / h, self.x, self.parameters)[1])
+        return ca.SX(self.plant.controller(t + h / 2, middle, e / h, self.x, self._own)[1])
 
     def wrenches(self, q: ca.SX) -> ca.SX:
         """Generalised forces of the wrenches."""
@@ -205,7 +206,8 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
         unknown, predicted = ca.vertcat(e, d), ca.vertcat(predicted, ca.SX.zeros(plant.states))
     if plant.rows:
         parts["chosen"] = chosen = state[layout["chosen"]]
-        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, parameters)
+        own = parameters if plant.form is None else ca.SX(0, 1)
+        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, own)
         residual = ca.vertcat(balance[:nv], residual[nv:], balance[nv:])
         unknown = ca.vertcat(unknown, multipliers)
         predicted = ca.vertcat(predicted, ca.SX.zeros(multipliers.numel()))
@@ -224,10 +226,7 @@ def closed(
     model: Model, q: ca.SX, q1: ca.SX, residual: ca.SX, chosen: ca.SX, parameters: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """(4) from h times (2), and the multipliers; rows that vanish everywhere are left out, those not chosen have none."""
-    x, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", parameters.numel())
-    # on symbols: joints differentiate with respect to them
-    found = equations(model.compute.tree, x, ca.SX.zeros(model.nv), p)
-    rows = ca.Function("rows", [x, p], [found.jacobian, found.residual])
+    rows = _rows(model, parameters.numel())
     G, after = ca.sparsify(ca.SX(rows(q, parameters)[0])), rows(q1, parameters)[1]
     lively = [i for i in range(G.shape[0]) if G[i, :].nnz()]
     w, f = chosen[lively], ca.SX.sym("f", len(lively))
@@ -235,9 +234,61 @@ def closed(
     return ca.vertcat(balance, w * after[lively] + (1 - w) * f), f
 
 
+def _slopes(model: Model) -> ca.Function:
+    """(q, w, parameters) -> the slopes of K - U, without force elements."""
+    tree = model.compute.tree
+    if "lagrangian slopes" not in tree.found:
+        q, w, p = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), tree.parameter_symbols
+        given = {"parameters": p} if model.parameters else {}
+        U = model.symbolic.potential_energy(q, **given)
+        if tree.has_modes:
+            K = model.symbolic.kinetic_energy(q, w, **given)
+            of_q, of_w = ca.gradient(K, q), ca.gradient(K, w)
+        else:
+            of_q, of_w = kinetic_slopes(tree, q, w, p)
+        found = ca.Function("slopes", [q, w, p], [of_q - ca.gradient(U, q), of_w])
+        tree.found["lagrangian slopes"] = found
+    return tree.found["lagrangian slopes"]
+
+
+def _gearing(model: Model) -> ca.Function | None:
+    """(q, w, parameters) -> the force of (5); None where no joint is concerned."""
+    geared = [
+        i
+        for i, joint in enumerate(model.joints)
+        if not joint.type.is_vector_space and (any(x != 0.0 for x in joint.armature) or joint.rotors)
+    ]
+    tree = model.compute.tree
+    if geared and "gearing" not in tree.found:
+        q, w, p = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), tree.parameter_symbols
+        given = {"parameters": p} if model.parameters else {}
+        K, momentum = model.symbolic.kinetic_energy(q, w, **given), ca.SX.zeros(model.nv)
+        for i in geared:  # one by one: what a rotor gives to the joints of its carrier turns with these
+            joints, at = list(model.joints), model.v_slice(model.joints[i].name)
+            joints[i] = replace(joints[i], armature=(), rotors=())
+            bare = replace(model, joints=tuple(joints))
+            momentum[at] = ca.gradient(K - bare.symbolic.kinetic_energy(q, w, **given), w)[at]
+        e, fixed = ca.SX.sym("e", model.nv), ca.SX.sym("fixed", model.nv)
+        turned = ca.jtimes(model.space.chart_rate_transposed(e, fixed), e, w)
+        turned = ca.substitute(turned, ca.vertcat(e, fixed), ca.vertcat(ca.SX.zeros(model.nv), momentum))
+        tree.found["gearing"] = ca.Function("gearing", [q, w, p], [-2 * turned])
+    return tree.found["gearing"] if geared else None
+
+
+def _rows(model: Model, parameters: int) -> ca.Function:
+    """(q, parameters) -> G and phi; on symbols: joints differentiate with respect to them."""
+    kept = model.compute.tree.found
+    if "variational rows" not in kept:
+        x, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", parameters)
+        found = equations(model.compute.tree, x, ca.SX.zeros(model.nv), p)
+        kept["variational rows"] = ca.Function("rows", [x, p], [found.jacobian, found.residual])
+    return kept["variational rows"]
+
+
 def _friction(model: Model, parameters: ca.SX) -> Any:
     """The efforts of joint friction, and of the damping of modes, as a function of the speeds."""
-    bare = model.replace(joints=tuple(dataclasses.replace(joint, spring=None) for joint in model.joints))
+    joints = tuple(replace(joint, spring=None) for joint in model.joints)
+    bare = replace(model, joints=joints)
     tree = Tree.of(bare)
     nodes = tree.nodes(parameters)
 

@@ -5,6 +5,12 @@
     h = sum Ad(X_WB)^-T M V + rotors                                        (3)
 
 The momentum (angular; linear) is about the world's origin in world axes.
+
+The slopes of the kinetic energy are those of sum V^T h with the momenta h = M V held: T is quadratic in V, so that
+
+    dT = sum dV^T M V                                                       (4)
+
+which takes two thirds of the operations of differentiating (1) itself.
 """
 
 from __future__ import annotations
@@ -16,7 +22,8 @@ from alembert.spatial.arrays import dot
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.mass_matrix import COMPOSITE_SWEEPS, gather, own_inertia
 from alembert.sweeps.node import Record
-from alembert.sweeps.program import Program, inward, outward
+from alembert.sweeps.program import Program, expressions, inward, outward
+from alembert.sweeps.tree import Tree
 
 
 def kinetic(b: Record) -> None:
@@ -29,6 +36,36 @@ def kinetic(b: Record) -> None:
     if r is not None:
         T = T + dot(r @ b.v, b.receive("V").angular)
     b.T = T
+
+
+def kinetic_slopes(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """(4): dT/dq (by coordinates) and dT/dv; `q` and `v` are symbols. Bodies do not deform."""
+    held: list[ca.SX] = []
+    momenta: list[ca.SX] = []
+
+    def hold(value: ca.SX) -> ca.SX:
+        momenta.append(ca.SX(value))
+        held.append(ca.SX.sym("h", momenta[-1].sparsity()))
+        return held[-1]
+
+    def with_momenta_held(b: Record) -> None:
+        h = b.node.inertia @ b.V
+        T = b.V.dot(Force(hold(h.angular), hold(h.linear)))
+        reflected = b.node.reflected_inertia
+        if reflected is not None:
+            T = T + ca.dot(b.v, hold(reflected @ b.v))
+        r = b.rotor_momentum()
+        if r is not None:
+            T = T + dot(r @ b.v, b.receive("V").angular)
+        b.T = T
+
+    sweeps = (outward(place), outward(move), outward(with_momenta_held), inward(gather_kinetic))
+    program = Program("kinetic slopes", {"q": "q", "v": "v"}, sweeps, total=("T",))
+    T = expressions(program, tree, {"q": q, "v": v}, parameters)["T"]
+    known = [q, v, parameters]
+    slopes = ca.Function("slopes", [*known, *held], [ca.gradient(T, q), ca.gradient(T, v)])
+    of_q, of_v = slopes.call([*known, *momenta])
+    return of_q, of_v
 
 
 def gather_kinetic(b: Record) -> None:
