@@ -252,12 +252,17 @@ class Reference:
 
     def corrects(self, alpha: float, trial: Merit, progress: float = 1.0) -> bool:
         """Whether a corrected step is more than one that goes nowhere: where a step in full reaches the residuals of the
-        iterate with the other sign, its correction is no step at all.
+        iterate with the other sign, its correction is no step at all. One that makes the objective less by some of what its
+        slope promised is a step, although curved constraints are then off by more than before.
 
         With `progress`, whether it would be one after corrections that reduce what it leaves by this factor.
         """
-        left = progress * trial.infeasibility
-        return self.switches(alpha) or left <= tuning.CORRECTED * self.here.infeasibility
+        here, m = self.here, self.slope
+        return (
+            self.switches(alpha)
+            or progress * trial.infeasibility <= tuning.CORRECTED * here.infeasibility
+            or (m < 0 and trial.objective <= here.objective + tuning.DESCENT * alpha * m)
+        )
 
     def _rises(self, trial: Merit) -> bool:
         phi, new = self.here.objective, trial.objective
