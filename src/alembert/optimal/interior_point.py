@@ -244,10 +244,9 @@ class InteriorPoint:
     def _adapt(self, share: float) -> None:
         """A step that had to be shortened much went beyond where the quadratic model holds: shift the next ones more."""
         if share < tuning.SHORT:
-            self._floor = min(
-                max(tuning.LEAST_FLOOR, tuning.RAISED * max(self._floor, self.newton.shift)),
-                tuning.LARGEST_FLOOR,
-            )
+            most = tuning.LARGEST_FLOOR if share < tuning.SHORTER else max(tuning.SHORT_FLOOR, self._floor)
+            raised = tuning.RAISED * max(self._floor, self.newton.shift)
+            self._floor = min(max(tuning.LEAST_FLOOR, raised), most)
         elif share == 1.0:
             self._floor = self._floor / tuning.LOWERED if self._floor > tuning.LEAST_FLOOR else 0.0
 

@@ -53,11 +53,12 @@ FIRST_SHIFT, LEAST_SHIFT, LARGEST_SHIFT = 1e-4, 1e-20, 1e20
 """the first one that is tried where the sweep finds no minimum, the least, and the one at which a step is given up"""
 LARGEST_RHO = 1e6
 """the weight of conditions at the end that is tried before a shift: beyond, rounding hides the cost"""
-SHORT = 0.3
-"""share of a step below which the quadratic model did not hold, and the next shifts are raised: shorter and better steps,
-as with a trust region. With 0.01, random starts of the swing-up took half as many iterations more (run of 2026-11-18)"""
-LEAST_FLOOR, LARGEST_FLOOR = 1e-4, 1e2
-"""the least and the largest shift that is so raised, in units of the scaled cost"""
+SHORT, SHORTER = 0.3, 0.01
+"""shares of a step below which the quadratic model did not hold, and the next shifts are raised, as a trust region would be
+narrowed. Without the first, random starts of the swing-up take half as many iterations more (run of 2026-11-18)"""
+LEAST_FLOOR, SHORT_FLOOR, LARGEST_FLOOR = 1e-4, 0.1, 1e2
+"""the least shift that is so raised, and the largest by each of both, in units of the scaled cost: steps with large ones are
+safe and many. With 1e2 for both, a hanging chain did not end in 500 iterations on one of 16 meshes"""
 RAISED, LOWERED = 4.0, 4.0
 """the factors by which it is raised, and lowered after a full step"""
 
@@ -96,8 +97,8 @@ of the order of one, or some thousands where the guess says nothing of the cost.
 acrobot is lost, with 1e8 the satellite with two wheels takes three times the iterations (run of 2026-11-18)"""
 LEAST_COST = 1e-3
 """of the scaled cost: where the least cost is 0, or nearly, products of multipliers and distances need not be smaller yet"""
-STEEP = 1e4
-"""weight of a bound beyond which a step is refined once: half of the digits are lost in its sweep"""
+ROUNDED = 1e-3
+"""share of the errors of an iterate that rounding may leave of them, by the weights of bounds: beyond, a step is refined once"""
 ROUNDS, ENOUGH = 4, 1e-3
 """corrections of the multipliers of equations in a step, and the share of what they began with, or of the residuals of the
 iterate, at which they end"""
