@@ -98,7 +98,7 @@ acrobot is lost, with 1e8 the satellite with two wheels takes three times the it
 LEAST_COST = 1e-3
 """of the scaled cost: where the least cost is 0, or nearly, products of multipliers and distances need not be smaller yet"""
 ROUNDED = 1e-3
-"""share of the errors of an iterate that rounding may leave of them, by the weights of bounds: beyond, a step is refined once"""
+"""share of the errors of an iterate that rounding in the weights of bounds may leave: beyond, a step is refined once"""
 ROUNDS, ENOUGH = 4, 1e-3
 """corrections of the multipliers of equations in a step, and the share of what they began with, or of the residuals of the
 iterate, at which they end"""
