@@ -216,7 +216,7 @@ class _Measured:
         stages, where, lin = part.stages.own or part.stages, part.where, newton.linear
         (n, m, nz, nd), full = stages.sizes, part.stages.sizes[0]
         x = newton.it.x[where.start : where.stop + 1, : stages.chart.point]
-        inputs = [*range(n), *range(full, full + m)] if n < full else slice(None)
+        inputs = [*range(n), *range(full, full + m)]
         return cls(
             *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
             *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),

@@ -305,7 +305,8 @@ class SearchGraphs:
             most = ca.if_else(stopped, tuning.LARGEST_FLOOR, ca.fmax(tuning.SHORT_FLOOR, floor))
             raised = ca.fmin(raised, most)
             lowered = ca.if_else(floor > tuning.LEAST_FLOOR, floor / tuning.LOWERED, 0)
-            short = ca.logic_or(stopped, alpha < tuning.SHORT * full)
+            near = ca.logic_and(alpha < tuning.SHORT * full, here[3] < tuning.NEARLY_KEPT)
+            short = ca.logic_or(stopped, near)
             after = ca.if_else(short, raised, ca.if_else(alpha == full, lowered, floor))
             after = ca.if_else(done, floor, after)
             theta, phi = here[0], here[1]
