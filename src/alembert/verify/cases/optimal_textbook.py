@@ -362,7 +362,7 @@ def interior_point(places: tuple[float, ...], times: tuple[float, ...]) -> Items
     tags=("optimal",),
 )
 def tracking_robot() -> Items:
-    """Two masses follow references that turn a corner after a second: a phase on either side of it, full control near it."""
+    """Two masses follow references that turn a corner after a second: a phase on either side of it."""
     robot = System(["x", "y", "vx", "vy"], ["ax", "ay"], lambda s: [s.vx, s.vy, s.ax, s.ay])
 
     def along(x: Any, y: Any, vx: float, vy: float) -> Any:
