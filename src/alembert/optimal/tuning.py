@@ -56,7 +56,7 @@ LARGEST_RHO = 1e6
 """the weight of conditions at the end that is tried before a shift: beyond, rounding hides the cost"""
 SHORT, SHORTER = 0.3, 0.01
 """shares of a step below which the quadratic model did not hold, and the next shifts are raised, as a trust region would be
-narrowed. Without the first, random starts of the swing-up take 69 iterations instead of 54 (mean of 19, run of 2026-11-18)"""
+narrowed. Without the first, random starts of the swing-up take 69 iterations, not 54 (mean of 19, run of 2026-11-18)"""
 NEARLY_KEPT = 0.1
 """the largest residual, in units, up to which the first of them counts. Without it one of twenty random starts of an acrobot
 is lost; with 0.03 to 0.3 iterations are much the same"""
