@@ -55,7 +55,7 @@ def test_an_optimum_of_the_mesh_is_no_success():
     assert false.converged
     assert false.status == "coarse"
     assert not false.success
-    assert false.cost < 5.0
+    assert false.cost < 0.995 * 5.0685  # one of several false optima of this mesh, all below the least cost
     assert false.accuracy.cost_of_controls > 5.0685 - 1e-3
     assert (
         "an optimum of this mesh rather than of the problem: the cost of these controls is" in false.message

@@ -51,25 +51,13 @@ class Bounds:
         """Slacks at `values`, pushed off their bounds; those of equations at what these ask for."""
         equal = lower == upper
         below, above = np.isfinite(lower) & ~equal, np.isfinite(upper) & ~equal
-        low, high = np.where(below, lower, 0.0), np.where(above, upper, 0.0)
-        width = np.where(below & above, high - low, np.inf)
-        slack = np.where(
-            below,
-            np.maximum(values, low + tuning.PUSH * np.minimum(np.maximum(1, np.abs(low)), width)),
-            values,
+        found = cls(
+            *(np.where(equal, lower, values), np.zeros(values.shape), np.zeros(values.shape)),
+            *(np.where(below, lower, 0.0), np.where(above, upper, 0.0)),
+            *(below.astype(float), above.astype(float), np.where(equal, tuning.HELD, 0.0)),
         )
-        slack = np.where(
-            above,
-            np.minimum(slack, high - tuning.PUSH * np.minimum(np.maximum(1, np.abs(high)), width)),
-            slack,
-        )
-        slack = np.where(equal, lower, slack)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(below & above, np.minimum(mu, tuning.NARROW * width**2), mu)
-            z_low = np.where(below, np.minimum(1.0, each / (slack - low)), 0.0)
-            z_high = np.where(above, np.minimum(1.0, each / (high - slack)), 0.0)
-        held = np.where(equal, tuning.HELD, 0.0)
-        return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float), held)
+        found.begin(values, mu)
+        return found
 
     def in_units(self, units: Array, scale: float) -> Bounds:
         """From multiples of `units` and a cost times `scale` to what was stated."""
@@ -106,30 +94,39 @@ class Bounds:
         both = self.has_lower * self.has_upper > 0
         return np.where(both, np.minimum(mu, tuning.NARROW * (self.upper - self.lower) ** 2), mu)
 
-    def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
-        """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
+    def begin(self, values: Array, mu: float, expected: tuple[Array, Array] | None = None) -> None:
+        """Slacks at `values`, pushed off their bounds, and multipliers as (1) has them, at most 1.
+
+        Where multipliers `low` and `high` are `expected`, with room as (1) wants it for them, and these, near (1).
+        """
         if not self.slack.size:
             return
-        there, above = self.has_lower > 0, self.has_upper > 0
-        width = np.where(there & above, self.upper - self.lower, np.inf)
-        each = self._mu(mu)
+        below, above, held, slack = self.has_lower > 0, self.has_upper > 0, self.held > 0, self.slack
+        width = np.where(below & above, self.upper - self.lower, np.inf)
+        each = np.minimum(mu, tuning.NARROW * width * width)
         least = [
-            np.minimum(
-                tuning.PUSH * np.minimum(np.maximum(1, np.abs(bound)), width),
-                each / np.maximum(expected, 1e-300),
+            tuning.PUSH * np.minimum(np.maximum(1.0, np.abs(a)), width) for a in (self.lower, self.upper)
+        ]
+        if expected is not None:
+            least = [
+                np.minimum(push, each / np.maximum(z, 1e-300))
+                for push, z in zip(least, expected, strict=True)
+            ]
+        np.copyto(slack, values, where=~held)
+        np.maximum(slack, self.lower + least[0], out=slack, where=below)
+        np.minimum(slack, self.upper - least[1], out=slack, where=above)
+        low, high = (each / room for room in self.rooms)
+        if expected is None:
+            low, high = np.minimum(low, 1.0), np.minimum(high, 1.0)
+        else:
+            low, high = (
+                np.clip(z, near / tuning.NEAR, tuning.NEAR * near)
+                for z, near in zip(expected, (low, high), strict=True)
             )
-            for bound, expected in ((self.lower, low), (self.upper, high))
-        ]
-        slack = np.where(there, np.maximum(values, self.lower + least[0]), values)
-        slack = np.where(above, np.minimum(slack, self.upper - least[1]), slack)
-        self.slack[...] = np.where(self.held > 0, self.slack, slack)
-        below, beyond = self.rooms
-        near = [
-            np.clip(z, each / r / tuning.NEAR, tuning.NEAR * each / r)
-            for z, r in ((low, below), (high, beyond))
-        ]
-        self.low[...] = np.where(there, near[0], 0.0)
-        self.high[...] = np.where(above, near[1], np.where(self.held > 0, high, 0.0))
+        self.low[...] = np.where(below, low, 0.0)
+        self.high[...] = np.where(above, high, 0.0)
+        if expected is not None:
+            np.copyto(self.high, expected[1], where=held)
 
     def settle(self, mu: float) -> None:
         """Multipliers as (1) has them, for the slacks as they are."""
@@ -252,12 +249,17 @@ class Reference:
 
     def corrects(self, alpha: float, trial: Merit, progress: float = 1.0) -> bool:
         """Whether a corrected step is more than one that goes nowhere: where a step in full reaches the residuals of the
-        iterate with the other sign, its correction is no step at all.
+        iterate with the other sign, its correction is no step at all. One that makes the objective less by some of what its
+        slope promised is a step, although curved constraints are then off by more than before.
 
         With `progress`, whether it would be one after corrections that reduce what it leaves by this factor.
         """
-        left = progress * trial.infeasibility
-        return self.switches(alpha) or left <= tuning.CORRECTED * self.here.infeasibility
+        here, m = self.here, self.slope
+        return (
+            self.switches(alpha)
+            or progress * trial.infeasibility <= tuning.CORRECTED * here.infeasibility
+            or (m < 0 and trial.objective <= here.objective + tuning.DESCENT * alpha * m)
+        )
 
     def _rises(self, trial: Merit) -> bool:
         phi, new = self.here.objective, trial.objective

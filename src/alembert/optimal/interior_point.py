@@ -231,7 +231,7 @@ class InteriorPoint:
         while alpha >= shortest:
             trial = newton.try_(alpha)
             if reference.takes(alpha, trial):
-                self._adapt(alpha / longest)
+                self._adapt(alpha / longest, merit)
                 return self._take(reference, alpha, alpha, dual, trial)
             grew = alpha == longest and trial.is_finite and trial.infeasibility >= merit.infeasibility
             if grew and self.evaluation.exact:  # else the curvature that is left out is the greater error
@@ -241,13 +241,15 @@ class InteriorPoint:
             alpha /= 2
         return None
 
-    def _adapt(self, share: float) -> None:
-        """A step that had to be shortened much went beyond where the quadratic model holds: shift the next ones more."""
-        if share < tuning.SHORT:
-            self._floor = min(
-                max(tuning.LEAST_FLOOR, tuning.RAISED * max(self._floor, self.newton.shift)),
-                tuning.LARGEST_FLOOR,
-            )
+    def _adapt(self, share: float, merit: Merit) -> None:
+        """A step that had to be shortened much went beyond where the quadratic model holds: shift the next ones more.
+
+        Far from all constraints it is these that are not linear, which no shift mends, unless the step was tiny.
+        """
+        if share < tuning.SHORTER or (share < tuning.SHORT and merit.worst < tuning.NEARLY_KEPT):
+            most = tuning.LARGEST_FLOOR if share < tuning.SHORTER else max(tuning.SHORT_FLOOR, self._floor)
+            raised = tuning.RAISED * max(self._floor, self.newton.shift)
+            self._floor = min(max(tuning.LEAST_FLOOR, raised), most)
         elif share == 1.0:
             self._floor = self._floor / tuning.LOWERED if self._floor > tuning.LEAST_FLOOR else 0.0
 
@@ -280,7 +282,7 @@ class InteriorPoint:
             alpha, dual, _ = newton.lengths(fraction)
             trial = newton.try_(alpha)
             if reference.takes(longest, trial) and reference.corrects(longest, trial):
-                self._adapt(1.0)
+                self._adapt(1.0, trial)
                 return self._take(reference, longest, alpha, dual, trial)
         newton.again(kept)
         return None

@@ -29,6 +29,7 @@ from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, Reach, TimeSweep, together
 
 Array = np.ndarray
+EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,10 @@ class Newton:
             mark[...] = 0.0
         self.linearise()
         lin = self.linear
-        if all(np.isfinite(a).all() for a in (lin.A, lin.B, lin.D, lin.Q, lin.R, self._g, self._G, self._Z)):
+        known = (lin.A, lin.B, lin.D, lin.Q, lin.R, self._g, self._G, self._Z)
+        with np.errstate(invalid="ignore"):
+            is_finite = math.isfinite(sum(float(a.sum()) for a in known))
+        if is_finite:
             measure(self)
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
@@ -211,7 +215,7 @@ class Newton:
         self._here, here = together(*shapes, *residuals)
         self._there, self._new = together(*shapes, *residuals)
         self._gap, self._implicit, self._d, self._rows = here[7:]
-        _, self._missed = together(*residuals[:3], (first,), (last,), (rows,))
+        self._missed, self._missed_by = together(*residuals, (first,), (last,))
         self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
         path = Bounds.within(here[3], stages.lower, stages.upper, 1.0)
         final = Bounds.within(here[6], stages.end_lower, stages.end_upper, 1.0)
@@ -221,16 +225,9 @@ class Newton:
 
     def _enter(self) -> None:
         """Slacks at the values of the guess, pushed off their bounds."""
-        stages, it, units = self.stages, self.it, self.units
         self._look()
-        for own, values, lower, upper in (
-            (it.path, self._new[9], stages.lower / units.d, stages.upper / units.d),
-            (it.last, self._new[10], stages.end_lower / units.bounded, stages.end_upper / units.bounded),
-        ):
-            if not values.size:
-                continue
-            inside = Bounds.within(values, lower, upper, self.mu)
-            own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
+        self.it.path.begin(self._d, self.mu)
+        self.it.last.begin(self._rows, self.mu)
 
     def _look(self) -> None:
         """What is bounded, at the guess."""
@@ -273,8 +270,8 @@ class Newton:
 
     def enter(self, low: Array, high: Array, end_low: Array, end_high: Array) -> None:
         """Slacks for these multipliers of bounds, and the barrier."""
-        self.it.path.begin(self._d, self.mu, low, high)
-        self.it.last.begin(self._rows, self.mu, end_low, end_high)
+        self.it.path.begin(self._d, self.mu, (low, high))
+        self.it.last.begin(self._rows, self.mu, (end_low, end_high))
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
@@ -431,15 +428,16 @@ class Newton:
         slope, noise, most, least, multipliers, bounds, all_slopes = self._found[-1].tolist()
         at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
         slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
-        self._steep = max(noise, noise_) > tuning.STEEP
+        rounding = EPS * max(noise, noise_)
+        self._steep = rounding > tuning.ROUNDED * max(slope, merit.worst)
         bounds += bounds_
         if not math.isfinite(all_slopes + at_ends):
             return Errors(np.nan, np.nan, merit.worst, (0.0, 0.0), 1.0)
         count = self._duals.size + 2 * self._d.size
         size = max(100.0, (multipliers + eta + bounds) / count) / 100
         complement = max(100.0, bounds / max(1, 2 * self._d.size)) / 100
-        rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
-        return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
+        dual = (slope - min(rounding, 1e3 * tolerance)) / size
+        return Errors(slope, dual, merit.worst, (most, -least), complement)
 
     def lower_barrier(self, mu: float) -> Merit:
         """To `mu`; the iterate with it."""
@@ -594,16 +592,26 @@ class Newton:
         self._here[...], self._duals[...], last.low[...], last.high[...] = state
 
     def begin_corrections(self) -> None:
-        for a, value in zip(self._missed, self._residuals(self._here), strict=True):
-            a[...] = value
+        it = self.it
+        self._missed[...] = 0.0
+        self._miss(self._here, it.path.slack, it.last.slack, self.first.c, self.last.c)
+
+    def _miss(self, point: Array, slack: Array, end_slack: Array, start: Array, end: Array) -> None:
+        """The residuals of the iterate, or of a trial, are added to those that a correction is for."""
+        _, _, path, rows, at_start, at_end = self._missed_by
+        count = len(self._missed) - len(start) - len(end)
+        self._missed[:count] += point[len(point) - count :]
+        path -= slack
+        rows -= end_slack
+        at_start += start
+        at_end += end
 
     def correct(self, alpha: float) -> bool:
         """Solve for (1), where the last trial was at `alpha`."""
         began = time.perf_counter()
-        for a, value in zip(self._missed, self._residuals(self._there), strict=True):
-            a *= alpha
-            a += value
-        gap, implicit, path, start, end, rows = self._missed
+        self._missed *= alpha
+        self._miss(self._there, self._new[3], self._new[6], self._new_start, self._new_end)
+        gap, implicit, path, rows, start, end = self._missed_by
         lin, n = self.linear, self.linear.A.shape[1]
         lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
         if implicit.shape[1]:
@@ -628,14 +636,6 @@ class Newton:
         ):
             return np.zeros(implicit.shape)
         return -np.linalg.solve(self._G, implicit[:, :, None])[:, :, 0]
-
-    def _residuals(self, which: Array) -> tuple[Array, ...]:
-        if which is self._here:
-            slack, last = self.it.path.slack, self.it.last.slack
-            ends = (self.first.c, self.last.c)
-            return self._gap, self._implicit, self._d - slack, *ends, self._rows - last
-        new = self._new
-        return new[7], new[8], new[9] - new[3], self._new_start, self._new_end, new[10] - new[6]
 
     def with_cost(self, mu: float) -> Merit:
         """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""

@@ -18,6 +18,7 @@ Units are powers of two, so that dividing by them loses no digit.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ twelve of thirteen examples find the same in iterations that differ by less than
 steps are the longest, takes more than 250 instead of 56 (run of 2026-11-17)"""
 NOISE = 1e-10
 """share of the largest z below which it should not move at all; of slopes, 1e-12"""
+HALF_ROOT = math.sqrt(0.5)
 STILL = 1e-3
 """share of its size below which a state of the guess does not move"""
 
@@ -214,7 +216,7 @@ class _Measured:
         stages, where, lin = part.stages.own or part.stages, part.where, newton.linear
         (n, m, nz, nd), full = stages.sizes, part.stages.sizes[0]
         x = newton.it.x[where.start : where.stop + 1, : stages.chart.point]
-        inputs = np.r_[0:n, full : full + m]
+        inputs = [*range(n), *range(full, full + m)]
         return cls(
             *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
             *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),
@@ -263,8 +265,8 @@ def cost_size(newton: Newton) -> float:
     w = np.concatenate(newton.units.of_stages(), axis=-1)
     slope = float((np.abs(newton.of_cost) * w).max(axis=1, initial=0.0).sum())
     last = float((np.abs(newton.of_final) * newton.units.x_at(-1)).max(initial=0.0))
-    Q = np.abs(np.diagonal(lin.Q, axis1=1, axis2=2)) * newton.units.x**2
-    R = np.abs(np.diagonal(lin.R, axis1=1, axis2=2)) * newton.units.u**2
+    Q, R = (np.abs(a.diagonal(axis1=1, axis2=2)) for a in (lin.Q, lin.R))
+    Q, R = Q * newton.units.x**2, R * newton.units.u**2
     curved = float(Q.max(axis=1, initial=0.0).sum() + R.max(axis=1, initial=0.0).sum())
     return max(slope, last, curved)
 
@@ -360,5 +362,9 @@ def _without_noise(slopes: Array) -> Array:
 
 def _rounded(sizes: Array) -> Array:
     """The nearest powers of two; 1 where nothing is known."""
-    share, power = np.frexp(np.where((sizes > 0) & (sizes < np.inf), sizes, 1.0))
-    return np.ldexp(1.0, power - (share < np.sqrt(0.5)))
+    return np.array([_power_of_two(size) for size in sizes.tolist()])
+
+
+def _power_of_two(size: float) -> float:
+    share, power = math.frexp(size if 0 < size < math.inf else 1.0)
+    return math.ldexp(1.0, power - (share < HALF_ROOT))

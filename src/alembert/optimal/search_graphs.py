@@ -301,9 +301,12 @@ class SearchGraphs:
             go = ca.logic_and(g["is_good"], ca.logic_and(ca.logic_not(done), g["is_minimum"]))
             floor, full, count = g["floor"], g["full"], g["iterations"]
             raised = ca.fmax(tuning.LEAST_FLOOR, tuning.RAISED * ca.fmax(floor, g["shift"]))
-            raised = ca.fmin(raised, tuning.LARGEST_FLOOR)
+            stopped = ca.logic_or(ca.logic_not(go), alpha < tuning.SHORTER * full)
+            most = ca.if_else(stopped, tuning.LARGEST_FLOOR, ca.fmax(tuning.SHORT_FLOOR, floor))
+            raised = ca.fmin(raised, most)
             lowered = ca.if_else(floor > tuning.LEAST_FLOOR, floor / tuning.LOWERED, 0)
-            short = ca.logic_or(ca.logic_not(go), alpha < tuning.SHORT * full)
+            near = ca.logic_and(alpha < tuning.SHORT * full, here[3] < tuning.NEARLY_KEPT)
+            short = ca.logic_or(stopped, near)
             after = ca.if_else(short, raised, ca.if_else(alpha == full, lowered, floor))
             after = ca.if_else(done, floor, after)
             theta, phi = here[0], here[1]

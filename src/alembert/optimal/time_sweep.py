@@ -39,7 +39,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy
-from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs, dtrtri
+from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs, dtrtrs
 
 from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
@@ -322,16 +322,15 @@ def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array]:
     count, n = shape
     if not count:
         return np.full((n, 0), np.nan), np.eye(n)
-    if (
-        count <= n
-    ):  # Householder's reflections; where rows nearly repeat each other, singular values tell more
+    if count <= n:  # C_0' = Q R; where rows nearly repeat each other, singular values tell more
         reflected = np.zeros((n, n), order="F")
         reflected[:, :count] = C.T
         reflected, tau, _, _ = dgeqrf(reflected, overwrite_a=1)
-        inverse, failed = dtrtri(np.triu(reflected[:count, :count]))
+        R = reflected[:count, :count].copy(order="F")
+        basis = dorgqr(reflected, tau, overwrite_a=1)[0]
+        inverse, failed = dtrtrs(R, basis[:, :count].T)
         if not failed and np.abs(inverse).max() <= LARGEST_INVERSE:
-            basis = dorgqr(reflected, tau, overwrite_a=1)[0]
-            return basis[:, :count] @ inverse.T, basis[:, count:]
+            return inverse.T, basis[:, count:]
     if not np.isfinite(C).all():
         return np.full((n, count), np.nan), np.empty((n, 0))
     U, values, V = np.linalg.svd(C)
