@@ -210,7 +210,7 @@ def test_no_algorithm_is_left_out():
 
 
 def test_second_derivatives():
-    model = alembert.library.pendulums(2)
+    model = alembert.library.chain(2)
     at = np.random.default_rng(0).normal(size=(3, 2))
     v = ca.SX.sym("v", 2)
     H = model.symbolic.hessian("inverse_dynamics", (at[0], v, at[2]), [1.0, 2.0])

@@ -136,13 +136,17 @@ class Kinematics(EquationsOfMotion):
     @frames.QUIET
     def power(self, q: Any, v: Any, tau: Any, wrenches: Wrenches | None, parameters: Parameters) -> Any:
         tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
-        parts = {"tau": (tau, v)}
+        parts = [(tau, v)]
+        shapes = [("v", v.shape[:-1]), ("tau", tau.shape[:-1])]
         for frame, wrench in mapping("power", "wrenches", wrenches).items():
             F = self.numbers("power", f"wrench on {frame!r}", wrench, 6)
-            parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, "local", parameters)
-        shapes = [(what, x.shape[:-1]) for what, part in parts.items() for x in part]
+            parts.append((F, self.frame_velocity(q, v, frame, "local", parameters)))
+            shapes += [
+                (f"wrench on {frame!r}", F.shape[:-1]),
+                (f"velocity of {frame!r}", parts[-1][1].shape[:-1]),
+            ]
         common("power", shapes)
-        total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())
+        total = sum(np.sum(F * V, axis=-1) for F, V in parts)
         if not np.all(np.isfinite(total)):
             raise NumericalError("power: the result is not finite; nor are all of v, tau and wrenches")
         return total

@@ -108,9 +108,10 @@ def form_of(model: Model) -> ModelForm | None:
     gravity = several(model.gravity)
     names = tuple((_parameter(k).text, math.nan) for k in range(len(numbers)))
     form = Model("form", tuple(bodies), tuple(joints), gravity=gravity, parameters=names)
-    if len(_FORMS) >= MOST_FORMS:
-        _FORMS.clear()
-    return ModelForm(_FORMS.setdefault(form.fingerprint, form), np.array(numbers))
+    shared = _FORMS.setdefault(form.fingerprint, form)
+    if len(_FORMS) > MOST_FORMS:
+        _FORMS.pop(next(iter(_FORMS)))
+    return ModelForm(shared, np.array(numbers))
 
 
 @cache
