@@ -46,8 +46,8 @@ class Synthesis:
     lower: float
     """no stabilising controller has a norm below this one"""
     upper: float
-    """the tests of existence hold at this level, to rounding: where the least level is flat, that may be 1e-4 of it. What the
-    controller above was seen to reach is `norm`"""
+    """the tests of existence hold at this level, to rounding: where the optimum is flat, that may be 1e-4 of it. What the
+    controller was seen to reach is `norm`"""
     notes: tuple[str, ...] = ()
     """what was changed to make the problem regular"""
 
