@@ -22,6 +22,7 @@ from alembert.joints import Limits
 from alembert.model import WORLD, Body, Joint, Model, Placement
 from alembert.model.inertia import Inertia
 from alembert.spatial import Pose
+from alembert.sweeps.tree import Tree
 
 MOST_FORMS = 32
 _FORMS: dict[str, Model] = {}
@@ -64,8 +65,12 @@ def form_of(model: Model) -> ModelForm | None:
     None where the model has parameters of its own, or bodies that deform.
     """
     tree = model.compute.tree
-    if model.parameters or tree.has_modes:
-        return None
+    if "form" not in tree.found:
+        tree.found["form"] = None if model.parameters or tree.has_modes else _form(model, tree)
+    return tree.found["form"]
+
+
+def _form(model: Model, tree: Tree) -> ModelForm:
     numbers: list[float] = []
 
     def number(x: Scalar, *kept: float) -> Scalar:
