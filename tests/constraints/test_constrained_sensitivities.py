@@ -398,6 +398,19 @@ def test_messages(linkage, state):
         )
 
 
+def test_products_with_what_is_not_finite(linkage, state):
+    q, v, tau = state
+    bad = np.full((3, linkage.nv), 1.0)
+    bad[1, 2] = np.inf
+    with pytest.raises(NumericalError, match=r"jvp: the result is not finite; dv is inf at entry 2"):
+        linkage.jvp("forward_dynamics", (q, v, tau), (v, bad[1], tau))
+    with pytest.raises(NumericalError, match=r"vjp: the result is not finite; weight of a is inf at entry 2"):
+        linkage.vjp("forward_dynamics", (q, v, tau), bad[1])
+    with pytest.warns(al.AlembertWarning, match="1 of 3 states have no finite result, the first at 1"):
+        _, change = linkage.jvp("forward_dynamics", (q, v, tau), (v, bad, tau))
+    assert np.isfinite(change[[0, 2]]).all()
+
+
 def test_messages_of_products(linkage, state):
     q, v, tau = state
     zero, free = 0 * v, np.ones(4)

@@ -41,6 +41,7 @@ def test_odd_arguments(model):
         ("tree", "solve_mass_matrix", 50023),
         ("tree", "multiply_mass_matrix", 51308),
         ("spatial", "bias_forces", 60162),
+        ("planar", "jvp", 61531),
         ("spatial", "constrained_dynamics_derivatives", 50133),
         ("spatial", "control_forces", 50080),
         ("planar", "hybrid_dynamics", 50145),

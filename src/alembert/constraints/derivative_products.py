@@ -18,6 +18,7 @@ import numpy as np
 
 from alembert.algorithms import directional_kernels, results
 from alembert.algorithms.algorithm import Options
+from alembert.algorithms.frames import QUIET
 from alembert.algorithms.table import TABLE
 from alembert.arguments import common
 from alembert.constraints import compiled, rank
@@ -49,6 +50,7 @@ class _Slope:
     forces: Mapping[str, Array]
 
 
+@QUIET
 def jvp(
     model: Model,
     name: str,
@@ -70,13 +72,14 @@ def jvp(
     ]
     if name == "hybrid_dynamics":
         directional_kernels.check_choice(vectors[4])
-    _batch("jvp", given, vectors, found)
+    _check(model, "jvp", given, vectors, found)
     change = sum((A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True))
     if len(found.values) == 1:
         return found.values[0], change
     return found.values, tuple(np.split(change, len(found.values), axis=-1))
 
 
+@QUIET
 def vjp(
     model: Model, name: str, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
 ) -> tuple[Any, ...]:
@@ -88,17 +91,25 @@ def vjp(
     given = directional_kernels.weights("vjp", arguments, weight, name)
     named = [(f"weight of {label}", x) for label, x in zip(labels, given, strict=True)]
     vectors = [model.compute.numbers("vjp", what, x, model.nv) for what, x in named]
-    _batch("vjp", named, vectors, found)
+    _check(model, "vjp", named, vectors, found)
     w = np.concatenate(np.broadcast_arrays(*vectors), axis=-1)[..., None, :]
     gradients = tuple((w @ A)[..., 0, :] for A in found.matrices)
     by_frame = {frame: (w @ A)[..., 0, :] for frame, A in found.forces.items()}
     return (*gradients, by_frame) if by_frame else gradients
 
 
-def _batch(function: str, named: Sequence[tuple[str, Any]], vectors: Sequence[Array], found: _Slope) -> None:
-    """Refuse directions or weights whose batch dimensions do not go with those of the state."""
+def _check(
+    model: Model, function: str, named: Sequence[tuple[str, Any]], vectors: Sequence[Array], found: _Slope
+) -> None:
+    """Refuse directions or weights whose batch dimensions do not go with those of the state; tell of those not finite."""
     shapes = [(what, x.shape[:-1]) for (what, _), x in zip(named, vectors, strict=True)]
     common(function, [("the state", found.values[0].shape[:-1]), *shapes])
+    for (what, _), x in zip(named, vectors, strict=True):
+        wrong = ~np.isfinite(x)
+        if np.any(wrong):
+            first = tuple(np.argwhere(wrong)[0])
+            reason = f"{what} is {x[first]} at entry {first[-1]}"
+            model.compute.report(function, wrong.any(axis=-1), reason)
 
 
 def _has_parameters(model: Model, function: str, name: str, given: Sequence[Any]) -> bool:
