@@ -12,8 +12,16 @@ from alembert.sweeps import form
 
 
 @pytest.fixture
-def compiled(monkeypatch, tmp_path):
-    """The lengths of the modules of kernels; with an empty cache, and nothing compiled again because it runs often."""
+def unknown(monkeypatch, tmp_path):
+    """Nothing is known from other tests or processes."""
+    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path))
+    monkeypatch.setattr(form, "_FORMS", {})
+    monkeypatch.setattr(evaluation, "_KERNELS", {})
+
+
+@pytest.fixture
+def compiled(monkeypatch, unknown):
+    """The lengths of the modules of kernels; nothing is compiled again because it runs often."""
     found: list[int] = []
     original = loader.compile_ir
 
@@ -25,7 +33,6 @@ def compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(loader, "compile_ir", counted)
     monkeypatch.setattr(loader, "RUNS", 10**12)
     monkeypatch.setattr(loader, "PER_CHARACTER", 10**12)
-    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path))
     return found
 
 
@@ -92,11 +99,8 @@ def test_new_numbers_in_a_solved_problem_compile_nothing(compiled):
 
 
 @pytest.fixture
-def made(monkeypatch, tmp_path):
-    """The titles of kernels for which expressions are made or read; nothing is known from other tests."""
-    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path))
-    monkeypatch.setattr(form, "_FORMS", {})
-    monkeypatch.setattr(evaluation, "_KERNELS", {})
+def made(monkeypatch, unknown):
+    """The titles of kernels for which expressions are made or read."""
     found: list[str] = []
     original = loader.in_steps
 
