@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.outcome import NO_SLOPE
+
 if TYPE_CHECKING:
     from alembert.optimal.outcome import Iterate
     from alembert.optimal.problem import Problem
@@ -303,16 +305,17 @@ def not_finite(stages: Stages, x: Array, u: Array, z: Array) -> str:
     g = ca.Function("end", [point, d, s], [values, ca.densify(ca.jacobian(values, d))])
     final = g(x[-1], np.zeros(n), stages.numbers[-1])
     nodes = stages.nodes * stages.span(x)
-    for order, what in ((0, ""), (1, "the slope of ")):
+    for order, what, hint in ((0, "", ""), (1, "the slope of ", NO_SLOPE)):
         along = found[order].full().T.reshape(N, -1, len(named))
         bad = ~np.isfinite(along).all(axis=1)
         if bad.any():
             row = int(np.argmax(bad.any(axis=0)))
             k = int(np.argmax(bad[:, row]))
-            return f"{what}{named[row][0]} is not finite between t = {nodes[k]:.4g} and {nodes[k + 1]:.4g} s"
+            when = f"between t = {nodes[k]:.4g} and {nodes[k + 1]:.4g} s"
+            return f"{what}{named[row][0]} is not finite {when}{hint}"
         bad = ~np.isfinite(final[order].full()).all(axis=1)
         if bad.any():
-            return f"{what}{ends[int(np.argmax(bad))][0]} is not finite"
+            return f"{what}{ends[int(np.argmax(bad))][0]} is not finite{hint}"
     return ""
 
 

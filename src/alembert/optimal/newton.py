@@ -22,7 +22,7 @@ import numpy as np
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
-from alembert.optimal.outcome import Iterate, Residuals, Warm
+from alembert.optimal.outcome import NO_SLOPE, Iterate, Residuals, Warm
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.stages import Stages
@@ -726,7 +726,8 @@ class Newton:
                 if bad.any():
                     k, row = (int(i) for i in np.argwhere(bad)[0])
                     when = stages.when(where.start + k, self.it.x)
-                    return f"the functions are not finite in {when} (first {names[row]})"
+                    hint = NO_SLOPE if names[row].startswith("the slope") else ""
+                    return f"the functions are not finite in {when} (first {names[row]}){hint}"
         return "the functions are not finite"
 
 

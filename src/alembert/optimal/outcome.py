@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
+NO_SLOPE = "; a root or a norm of zero has no slope: add a small number under it"
+"""what helps most often where a value is finite and its slope is not: drag of a body at rest, a distance of zero"""
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,10 @@ def rocket(boosters: int, engine: tuple[float, ...]) -> System:
         r, v, u = ca.vertcat(s.x, s.y, s.z), ca.vertcat(s.vx, s.vy, s.vz), ca.vertcat(s.ux, s.uy, s.uz)
         height = ca.norm_2(r)
         wind = v - ca.vertcat(-TURN * s.y, TURN * s.x, 0)
-        drag = -0.5 * 1.225 * ca.exp(-(height - LAUNCH_RADIUS) / 7200.0) * 2 * np.pi * ca.norm_2(wind) * wind
+        speed = ca.sqrt(
+            ca.sumsqr(wind) + 1e-12
+        )  # has a slope on the ground, where the wind is zero but for rounding
+        drag = -0.5 * 1.225 * ca.exp(-(height - LAUNCH_RADIUS) / 7200.0) * 2 * np.pi * speed * wind
         a = -LAUNCH_MU * r / height**3 + (thrust * u + drag) / s.m
         return [s.vx, s.vy, s.vz, a[0], a[1], a[2], -flow]
 
