@@ -30,7 +30,7 @@ def drift(run):
 def test_three_ways_to_stay_closed():
     runs = {
         name: al.simulate(
-            MODEL, START.q, START.v, duration=0.4, step=2e-3, integrator="rk4", stabilisation=name
+            MODEL, START.q, START.v, duration=1.0, step=2e-3, integrator="rk4", stabilisation=name
         )
         for name in ("projection", "baumgarte", "ggl")
     }
