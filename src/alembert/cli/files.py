@@ -211,7 +211,7 @@ def view(
     from alembert.errors import ArgumentError
     from alembert.view import view as open_viewer
     from alembert.view import write_film, write_page
-    from alembert.view.records import SUFFIXES, read_motion
+    from alembert.view.animation import SUFFIXES, read_motion
 
     if html is not None and html.suffix.lower() != ".html":
         raise ArgumentError(f"--html {html}: expected a name that ends with .html")

@@ -19,6 +19,22 @@ from alembert.joints.lower_pairs import Cylindrical, Fixed, Planar, Prismatic, R
 from alembert.joints.pair import PAIRS, Pair, register_pair
 from alembert.joints.rolling import RollingDisc, RollingSphere, Skate
 
+for _type in (
+    Custom,
+    Cylindrical,
+    Fixed,
+    Spherical,
+    Free,
+    Gimbal,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Translational,
+    Universal,
+):
+    register(_type)  # random models of a seed draw from them in this order
+
 __all__ = [
     "PAIRS",
     "REGISTRY",

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from alembert.joints import closure
-from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation, register
+from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation
 from alembert.spatial import Pose, quaternion, series, so3
 from alembert.spatial.arrays import Array, as_array, cross, dot, identity, matrix, vector, zeros
 
@@ -38,7 +38,6 @@ def random_quaternion(rng: np.random.Generator) -> np.ndarray:
     return q_wxyz / np.linalg.norm(q_wxyz)
 
 
-@register
 @dataclass(frozen=True)
 class Spherical(JointType):
     """A ball joint: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes."""
@@ -92,7 +91,6 @@ class Spherical(JointType):
         return quaternion_problem(q)
 
 
-@register
 @dataclass(frozen=True)
 class Free(JointType):
     """All six: q = (p_WB_W, quaternion wxyz), v = (angular, linear velocity) in body axes.

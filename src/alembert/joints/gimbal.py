@@ -15,7 +15,7 @@ import numpy as np
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
 from alembert.joints import closure
-from alembert.joints.joint import ANGLE, JointType, register, rotation_about, unit_axis
+from alembert.joints.joint import ANGLE, JointType, rotation_about, unit_axis
 from alembert.joints.pair import structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import (
@@ -58,7 +58,6 @@ _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 _LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of the digits
 
 
-@register
 @dataclass(frozen=True)
 class Gimbal(JointType):
     """Three Euler angles about body axes in `sequence`, such as "zyx" (yaw, pitch, roll) or "zxz".
@@ -126,7 +125,6 @@ class Gimbal(JointType):
         )
 
 
-@register
 @dataclass(frozen=True)
 class Universal(JointType):
     """Hooke's joint: q[0] about `first`, fixed on the parent, then q[1] about `second`, fixed on the body."""

@@ -14,7 +14,6 @@ from alembert.joints.joint import (
     JointType,
     Translation,
     column,
-    register,
     rotation_about,
     unit_axis,
 )
@@ -35,7 +34,6 @@ from alembert.spatial.arrays import (
 )
 
 
-@register
 @dataclass(frozen=True)
 class Fixed(JointType):
     """No motion: the body is welded to its parent."""
@@ -75,7 +73,6 @@ class _AxisJoint(JointType):
         return None
 
 
-@register
 @dataclass(frozen=True)
 class Revolute(_AxisJoint):
     """Rotation by the angle q about `axis` through the joint frame's origin."""
@@ -101,7 +98,6 @@ class Revolute(_AxisJoint):
         return closure.basis((b, c), (b, c, a), like=q)
 
 
-@register
 @dataclass(frozen=True)
 class Prismatic(_AxisJoint):
     """Translation by the distance q along `axis`."""
@@ -128,7 +124,6 @@ class Prismatic(_AxisJoint):
         return closure.basis((b, c, a), (b, c), like=q)
 
 
-@register
 @dataclass(frozen=True)
 class Screw(_AxisJoint):
     """Rotation by the angle q about `axis`, advancing `pitch` metres per radian along it."""
@@ -172,7 +167,6 @@ class Screw(_AxisJoint):
         return ca.horzcat(T, last) if is_symbolic(T, last) else np.hstack([T, last])
 
 
-@register
 @dataclass(frozen=True)
 class Cylindrical(_AxisJoint):
     """Rotation by q[0] about `axis` and translation by q[1] along it."""
@@ -201,7 +195,6 @@ class Cylindrical(_AxisJoint):
         return closure.basis((b, c), (b, c), like=q)
 
 
-@register
 @dataclass(frozen=True)
 class Planar(JointType):
     """Motion in the joint frame's xy plane: q = (x, y, angle about z), v = dq/dt."""
@@ -243,7 +236,6 @@ class Planar(JointType):
         return closure.basis((x, y), (z,), like=q)
 
 
-@register
 @dataclass(frozen=True)
 class Translational(JointType):
     """Three translations along the joint frame's axes, no rotation."""
