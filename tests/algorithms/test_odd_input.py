@@ -25,8 +25,8 @@ from alembert import (
 from alembert.errors import AlembertWarning
 from alembert.identify import regressor
 from alembert.linear import place_poles
+from alembert.operators import _kernel as operator_kernel
 from alembert.operators import operators
-from alembert.operators.of_model import _kernel as operator_kernel
 
 ARM = library.arm7()
 Q, V = np.full(7, 0.3), np.linspace(-1, 1, 7)

@@ -126,7 +126,7 @@ def test_cache(tmp_path, monkeypatch):
 
 
 def test_the_entry_point(file):
-    command = [sys.executable, "-m", "alembert.cli", "info", str(file)]
+    command = [sys.executable, "-m", "alembert", "info", str(file)]
     done = subprocess.run(
         command, capture_output=True, text=True, env={"PYTHONIOENCODING": "ascii"}, check=False
     )

@@ -6,8 +6,7 @@ from typer.testing import CliRunner
 
 import alembert as al
 from alembert.cli import app
-from alembert.cli.demo import OTHERS, write
-from alembert.cli.scenes import SCENES
+from alembert.cli.demo import OTHERS, SCENES, write
 from alembert.study.flagship import RANGES, fly
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import alembert as al
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
-from alembert.cli.scenes import SCENES, DemoScene
+from alembert.cli.demo import SCENES, DemoScene
 
 NAMES = sorted(COMMANDS)
 GROUP = get_command(app)
@@ -167,7 +167,7 @@ def test_json_of_an_error():
         (["simulate", "pendulum", "--position", "pivot=x"], "--position pivot: is 'x', expected a number or a formula"),
         (["simulate", "pendulum", "--hold", "pivo"], "--hold: model 'pendulum' has no joint 'pivo'"),
         (["simulate", "pendulum", "--time", "-1"], "--time: is -1, expected a positive number"),
-        (["simulate", "pendulum", "--parameter", "m=1"], "--parameters m: the model has no parameter 'm'"),
+        (["simulate", "pendulum", "--parameter", "m=1"], "--parameter m: the model has no parameter 'm'"),
         (["simulate", "pendulum", "--save", "x.txt"], "--save x.txt: expected a name that ends with .csv or .nc"),
         (["linearize", "acrobot", "--output", "frame:tipp.position"], "has no frame 'tipp'; did you mean 'tip'?"),
         (["info", "library:chain,m=3"], "library:chain has no option 'm'"),
@@ -240,7 +240,7 @@ def test_a_folder_does_not_hide_the_library(folder):
 
 def command(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "alembert.cli", *arguments],
+        [sys.executable, "-m", "alembert", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -267,7 +267,7 @@ def test_completion(folder, monkeypatch, capsys):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(SystemExit):
-            runpy.run_module("alembert.cli", run_name="__main__")
+            runpy.run_module("alembert", run_name="__main__")
         return "".join(capsys.readouterr())
 
     for shell in ("bash", "zsh", "fish"):

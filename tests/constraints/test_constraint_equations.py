@@ -142,7 +142,7 @@ def test_a_free_loop_joint_constrains_nothing():
 
 
 def test_what_cannot_be_a_constraint():
-    from alembert.library.example_joints import example_joint
+    from alembert.library.random_tree import example_joint
 
     tree = library.random_tree(0, bodies=4, kinds=("revolute",), branching=0)
     model = tree.replace(loops=(LoopJoint("roll", example_joint("custom", 0), "world", "tip4"),))

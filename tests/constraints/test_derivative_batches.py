@@ -11,7 +11,7 @@ from test_drives import MODELS, four_bar, gear, redundant, states
 import alembert as al
 from alembert.constraints import compiled, rank, solver
 from alembert.constraints.results import CLEAR
-from alembert.constraints.rows import ConstraintRows
+from alembert.constraints.system import ConstraintRows
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Actuator
 

@@ -5,7 +5,7 @@ import pytest
 from constraint_helpers import closed, dense_solution, four_bars, parallelogram, possible_speeds
 
 from alembert import library
-from alembert.constraints import rows as all_rows
+from alembert.constraints import system
 from alembert.constraints.looped import Looped
 from alembert.engine.tape import Tape
 from alembert.model import Coupling
@@ -13,8 +13,8 @@ from alembert.model import Coupling
 
 @pytest.fixture
 def in_loops(monkeypatch):
-    monkeypatch.setattr(all_rows, "MANY", 1)
-    monkeypatch.setattr(all_rows, "MOST", 0)
+    monkeypatch.setattr(system, "MANY", 1)
+    monkeypatch.setattr(system, "MOST", 0)
 
 
 def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
@@ -31,7 +31,7 @@ def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
 
 
 def _unrolled(model):
-    rows = all_rows.ConstraintRows(model)
+    rows = system.ConstraintRows(model)
     rows.__dict__["looped"] = None
     return rows
 
@@ -86,7 +86,7 @@ def test_cost_is_linear_to_four_hundred_loops():
     counts = {}
     for n in (25, 100, 400):
         model = four_bars(n)
-        rows = all_rows.ConstraintRows(model) if hasattr(model, "is_constrained") else None
+        rows = system.ConstraintRows(model) if hasattr(model, "is_constrained") else None
         elimination = Looped(model, rows.primary, list(rows.slices.values())).elimination
         counts[n] = (len(elimination.first) + len(elimination.second)) / n
     np.testing.assert_allclose([counts[100], counts[400]], counts[25], rtol=0.1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.deploy import browser_link
+from alembert.deploy import loop
 from alembert.errors import ArgumentError
 from alembert.view.scene import body_poses
 
@@ -32,7 +32,7 @@ def received(link):
 
 
 def test_commands_arrive_and_states_are_shown(link, monkeypatch):
-    monkeypatch.setattr(browser_link, "SILENCE", 60.0)  # a busy machine
+    monkeypatch.setattr(loop, "SILENCE", 60.0)  # a busy machine
     assert received(link) == [0.0, 0.0]
     assert link.wait(0.0) is False
     exchange(link, [0.5, -3.0])
@@ -41,7 +41,7 @@ def test_commands_arrive_and_states_are_shown(link, monkeypatch):
     for wrong in ([1.0], "x", [None, 1.0], [True], {}, [10**400, 0]):
         exchange(link, wrong)
     assert received(link) == [10.0, -5.0]
-    monkeypatch.setattr(browser_link, "SILENCE", 0.0)
+    monkeypatch.setattr(loop, "SILENCE", 0.0)
     assert received(link) == [0.0, 0.0]
     q = np.array([0.4, -0.7])
     link.send(3, 0.25, q, np.zeros(2))
@@ -55,7 +55,7 @@ def test_commands_arrive_and_states_are_shown(link, monkeypatch):
 
 
 def test_the_loop_takes_its_inputs(link, monkeypatch):
-    monkeypatch.setattr(browser_link, "SILENCE", 60.0)
+    monkeypatch.setattr(loop, "SILENCE", 60.0)
     model = link.model.replace(gravity=(0.0, 0.0, 0.0))
     exchange(link, [0.01, 0.0])
     now = iter(np.arange(1, 10_000) * 3e-4)

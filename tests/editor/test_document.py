@@ -7,7 +7,7 @@ import pytest
 import alembert as al
 from alembert.editor import ModelDocument, python_source
 from alembert.editor.document import typed
-from alembert.editor.forms import forms
+from alembert.editor.server import forms
 from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import dumps, loads
 from alembert.model.io.schema import PARTS

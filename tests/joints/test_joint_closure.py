@@ -6,7 +6,7 @@ import pytest
 
 from alembert import UnsupportedError
 from alembert.joints import REGISTRY, Gimbal, Screw
-from alembert.library.example_joints import SEQUENCES, example_joint
+from alembert.library.random_tree import SEQUENCES, example_joint
 from alembert.spatial import Pose, se3
 
 EPS = float(np.finfo(float).eps)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alembert.joints import REGISTRY
-from alembert.library.example_joints import FACTORIES, SEQUENCES, Gimbal, example_joint
+from alembert.library.random_tree import FACTORIES, SEQUENCES, Gimbal, example_joint
 from alembert.spatial import quaternion, se3
 from alembert.spatial.arrays import skew
 

@@ -9,7 +9,7 @@ from alembert import library
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import REGISTRY
-from alembert.library.example_joints import FACTORIES
+from alembert.library.random_tree import FACTORIES
 from alembert.model import WORLD, Placement
 from alembert.spatial import Pose
 

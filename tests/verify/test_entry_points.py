@@ -40,7 +40,7 @@ def install(tmp_path):
 def verify(folder, *arguments):
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, "-m", "alembert.cli", "verify", *arguments],
+        [sys.executable, "-m", "alembert", "verify", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -115,7 +115,7 @@ def test_refusals(arguments, message, mine):
 
 def test_as_a_command(mine):
     done = subprocess.run(
-        [sys.executable, "-m", "alembert.cli", "verify", "--file", str(mine), "--case", "sum_of_two"],
+        [sys.executable, "-m", "alembert", "verify", "--file", str(mine), "--case", "sum_of_two"],
         capture_output=True,
         text=True,
         check=False,

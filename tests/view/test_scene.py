@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import AlembertWarning, FileError
-from alembert.library.example_joints import FACTORIES
+from alembert.library.random_tree import FACTORIES
 from alembert.view import meshes
 from alembert.view.scene import body_poses, scene
 from alembert.view.sliders import OPERATIONS, configuration, slider_programs

@@ -2,7 +2,7 @@
 
 Hessians of large models come from products along all directions, or from those of inverse dynamics.
 With g the gradient of weight . result, its changes along each direction in turn, which the tangent of the adjoint gives
-(`alembert.algorithms.composition_derivatives`), are the rows of D in
+(`alembert.algorithms.compositions`), are the rows of D in
 
     H = (D + D^T) / 2,    D_ij = d/ds g_j(x + s e_i)                                                  (1)
 
@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms import composition_derivatives, kernels
-from alembert.algorithms import compositions as composed_algorithms
+from alembert.algorithms import compositions, kernels
 from alembert.algorithms.algorithm import Options, graph_inputs, graph_results
 from alembert.algorithms.compositions import Composition
 from alembert.algorithms.frames import check_about, check_reference
@@ -265,9 +264,7 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
         if c is None or mode == "hessian":
             closed = _closed(model, mode, name) if options is None else None
             return closed or FunctionSource(function(model, mode, name, options))
-        return (
-            composition_derivatives.tangent(c) if mode == "jvp" else composition_derivatives.adjoint(c)
-        ).source()
+        return (compositions.tangent(c) if mode == "jvp" else compositions.adjoint(c)).source()
 
     key = _key(model, mode, name, options, "unrolled" if c is None or mode == "hessian" else "rolled")
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
@@ -298,7 +295,7 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     if name in ("forward_dynamics", "hybrid_dynamics"):
         return ThroughInverseDynamics(front, model, name, options.wrenches if options else ())
     held = ["parameters"] if found.with_parameters else []
-    whole = composition_derivatives.tangent(composition_derivatives.adjoint(c, held))
+    whole = compositions.tangent(compositions.adjoint(c, held))
     count = len(found.inputs) - len(held)
     changes = replace(whole, results=whole.results[count:])
     moved = [
@@ -317,13 +314,13 @@ def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Co
     if len(model.compute.tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
         return None
     if options is not None:
-        return composed_algorithms.of_graph(model, TABLE[name], options)
+        return compositions.of_graph(model, TABLE[name], options)
     program = TABLE[name].sweeps[0]
     if mode != "jvp" and (
         not adjoint_traces.has_adjoint(program) or (program.pairs and model.compute.tree.has_modes)
     ):
         return None
-    return composed_algorithms.of_program(model, TABLE[name])
+    return compositions.of_program(model, TABLE[name])
 
 
 def _algorithm(

@@ -2,9 +2,7 @@
 
 # ruff: noqa: F401, I001  (each module adds its commands, in the order in which the help lists them)
 from alembert.cli import files as _files
-from alembert.cli import view as _view
 from alembert.cli import tasks as _tasks
-from alembert.cli import studies as _studies
 from alembert.cli import verify as _verify
 from alembert.cli import demo as _demo
 from alembert.cli import bench as _bench

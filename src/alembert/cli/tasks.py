@@ -1,16 +1,23 @@
-"""Commands that are one task each (simulate, optimise, linearize, identify): as in run files, options instead of keys."""
+"""Studies and their tasks: `alembert run STUDY` and `new NAME`, and commands that are one task each.
+
+Those (simulate, optimise, linearize, identify) have the options that a task has as keys in a run file.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
 from alembert.cli import console
-from alembert.cli.app import COMPUTE, FAILED, Json, command
+from alembert.cli.app import COMPUTE, FAILED, STUDIES, Json, command
 from alembert.cli.models import (
     Floating,
     ModelName,
@@ -25,7 +32,6 @@ from alembert.cli.models import (
     option,
     pairs,
 )
-from alembert.cli.studies import perform_study
 from alembert.errors import ArgumentError
 from alembert.study.tasks.identify import IdentifyTask
 from alembert.study.tasks.linearize import LinearizeTask
@@ -34,6 +40,137 @@ from alembert.study.tasks.simulate import SimulateTask
 
 if TYPE_CHECKING:
     from alembert.study.task import Task, TaskResult
+
+
+def _complete_study(incomplete: str) -> list[str]:
+    return complete_file(incomplete, (".toml",))
+
+
+@command(
+    "run",
+    panel=STUDIES,
+    examples=[
+        ("alembert run study.toml", "result, report and manifest into study-results/"),
+        ("alembert run study.toml --set task.time=2 --folder try", "with another value, into another folder"),
+        ("alembert run study.toml --check", "run again elsewhere, and compare with the manifest bit for bit"),
+    ],
+    keys={
+        "study": "its name",
+        "ok": "whether the task succeeded (with --check: whether all is the same)",
+        "folder": "where the outputs are",
+        "files": "what was written, by kind",
+        "seconds": "that it took",
+        "differences": "(--check) sentences; empty when all is the same",
+        "result": "what the task found, with the keys of its command",
+    },
+)
+def run(
+    study: Annotated[
+        Path, argument("STUDY.toml", "A run file: model, task, outputs.", complete=_complete_study)
+    ],
+    set_: Annotated[
+        list[str] | None, option("KEY=VALUE", "Another value, such as task.time=2. May be repeated.", "--set")
+    ] = None,
+    folder: Annotated[Path | None, option("FOLDER", "Where outputs go.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; compare with what the last run left.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a study: it writes the result, a report, and a manifest with versions, seeds and hashes."""
+    perform_study(study, set_ or [], folder, check=check, as_json=as_json)
+
+
+def perform_study(
+    study: Path, changes: list[str], folder: Path | None = None, *, check: bool = False, as_json: bool = False
+) -> None:
+    """Run a study and say what it found."""
+    from alembert.study.file import load_study
+    from alembert.study.run import differences, run_study
+
+    found = load_study(study, changes=changes, folder=folder)
+    line = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    with console.working(f"running {found.name}"), tempfile.TemporaryDirectory() as elsewhere:
+        target = replace(found, folder=Path(elsewhere)) if check else found
+        finished = run_study(target, command=line, progress=console.progress())
+        changed = differences(found, finished.manifest) if check else []
+    ok = finished.outcome.ok and not changed
+    files = {} if check else {kind: _short(path) for kind, path in finished.files.items()}
+    data = {
+        "study": found.name,
+        "ok": ok,
+        "folder": _short(found.folder),
+        "files": files,
+        "seconds": finished.manifest["seconds"],
+        "result": finished.outcome.data,
+    }
+    if check:
+        data["differences"] = changed
+        count = len(finished.manifest["outputs"])
+        parts = changed or [f"the same as before: {count} file{'s' * (count != 1)}, bit for bit"]
+        console.answer(data, as_json, *parts)
+    else:
+        console.answer(data, as_json, *finished.outcome.parts, *(f"wrote {path}" for path in files.values()))
+    if not ok:
+        raise typer.Exit(FAILED)
+
+
+def _short(path: Path) -> str:
+    """As the user would write it."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _complete_project(incomplete: str) -> list[str]:
+    from alembert.study.new import names
+
+    return list(names())
+
+
+@command(
+    "new",
+    panel=STUDIES,
+    examples=[
+        ("alembert new acrobot", "acrobot/model.toml and acrobot/study.toml, with comments, to edit and run"),
+        ("alembert new satellite work/first", "into another folder"),
+        ("alembert new --list", "what there is"),
+    ],
+    keys={
+        "folder": "where the files are",
+        "files": "that were written",
+        "projects": "(--list, and alone) what each is about, by name",
+    },
+)
+def new(
+    name: Annotated[
+        str | None,
+        argument("NAME", "A project (see --list) or a model of the library.", complete=_complete_project),
+    ] = None,
+    folder: Annotated[Path | None, argument("FOLDER", "Where to; ./NAME.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model and a study with comments, which run as they are, to begin with."""
+    from alembert.study.new import TEMPLATES, create, names
+    from alembert.study.parts import Grid
+
+    if list_ or name is None:
+        plain = ", ".join(entry for entry in names() if entry not in TEMPLATES)
+        table = Grid.of("projects", ("name", ""), TEMPLATES.items(), left=2)
+        console.answer(
+            {"projects": TEMPLATES}, as_json, table, f"and, without comments, from the library: {plain}"
+        )
+        return
+    target = Path(name) if folder is None else folder
+    files = [_short(path) for path in create(name, target, replace=force)]
+    study = files[-1]
+    console.answer(
+        {"folder": _short(target), "files": files},
+        as_json,
+        *(f"wrote {path}" for path in files),
+        f"now: alembert run {study}",
+    )
 
 
 def _values(what: str) -> Any:
@@ -52,44 +189,49 @@ def output(what: str) -> Any:
     return option("FILE", what)
 
 
-def perform(
-    kind: type[Task],
-    model: str,
-    options: Mapping[str, Any],
-    outputs: Mapping[str, Path | None],
-    as_json: bool,
-    floating: bool,
-    package_dirs: list[Path] | None,
-    strict: bool,
-) -> None:
-    """Run a task and say what it found; options that are None are left at their defaults."""
+WRITTEN = {"parameters": "parameter", "inputs": "input", "outputs": "output", "sensitivities": "sensitivity"}
+"""options that a run file has in the plural and the command line repeats"""
+
+
+def perform(kind: type[Task], model: str, given: Mapping[str, Any]) -> None:
+    """Run a task and say what it found; `given` are the arguments of its command, by the names that run files have."""
     from alembert.study.run import write_outputs
     from alembert.study.task import OptionError, Setting, checked
 
-    paths = {key: path for key, path in outputs.items() if path is not None}
+    paths = {key: given[key] for key in kind.OUTPUTS if given.get(key) is not None}
     for key, path in paths.items():
         suffixes = kind.OUTPUTS[key].suffixes
         if path.suffix not in suffixes:
             raise ArgumentError(f"--{key} {path}: expected a name that ends with {' or '.join(suffixes)}")
     try:
-        task = checked(kind, {key: value for key, value in options.items() if value is not None})
-        found = load_model(model, floating, package_dirs, strict)
-        with console.working(f"{options.get('type', kind.model_fields['type'].default)}: {found.name}"):
+        task = checked(kind, task_options(kind, given))
+        found = load_model(model, given["floating"], given["package_dir"], given["strict"])
+        with console.working(f"{kind.model_fields['type'].default}: {found.name}"):
             outcome: TaskResult = task.run(found, Setting(Path(), console.progress()))
     except OptionError as error:
-        option, *rest = map(str, error.place)
-        name = " ".join([f"--{option.replace('_', '-')}", *rest])
-        raise ArgumentError(f"{name}: {error.what}") from None
+        name, *rest = map(str, error.place)
+        raise ArgumentError(f"{' '.join([_written(name), *rest])}: {error.what}") from None
     files = write_outputs(outcome, paths)
-    say(outcome, files, as_json)
-
-
-def say(outcome: TaskResult, files: Mapping[str, Path], as_json: bool) -> None:
-    listed = [f"wrote {path}" for path in files.values()]
-    data = {**outcome.data, "files": {kind: str(path) for kind, path in files.items()}}
-    console.answer(data, as_json, *outcome.parts, *listed)
+    data = {**outcome.data, "files": {key: str(path) for key, path in files.items()}}
+    console.answer(data, given["as_json"], *outcome.parts, *(f"wrote {path}" for path in files.values()))
     if not outcome.ok:
         raise typer.Exit(FAILED)
+
+
+def task_options(kind: type[Task], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task is told: the options that are given, NAME=VALUE as mappings; others keep their defaults."""
+    found = {}
+    for name, field in kind.model_fields.items():
+        value = given.get(name)
+        if value is None or value == []:
+            continue
+        found[name] = pairs(_written(name), value) if get_origin(field.annotation) is dict else value
+    return found
+
+
+def _written(name: str) -> str:
+    """An option of a task as the command line has it."""
+    return f"--{WRITTEN.get(name, name).replace('_', '-')}"
 
 
 @command(
@@ -130,7 +272,7 @@ def simulate(
             complete=complete_joint,
         ),
     ] = None,
-    parameter: Parameters = None,
+    parameters: Parameters = None,
     tolerance: Annotated[float | None, option("NUMBER", "Of integrators with error control; 1e-9.")] = None,
     save: Annotated[Path | None, output("Write the records: .csv or .nc.")] = None,
     plot: Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")] = None,
@@ -141,20 +283,7 @@ def simulate(
     strict: Strict = False,
 ) -> None:
     """Let a model move from a state, and report how well energy and momentum were kept."""
-    options = {
-        "time": time,
-        "step": step,
-        "interval": interval,
-        "integrator": integrator,
-        "position": pairs("--position", position),
-        "speed": pairs("--speed", speed),
-        "effort": pairs("--effort", effort),
-        "hold": hold or [],
-        "parameters": pairs("--parameter", parameter),
-        "tolerance": tolerance,
-    }
-    outputs = {"save": save, "plot": plot, "html": html}
-    perform(SimulateTask, model, options, outputs, as_json, floating, package_dir, strict)
+    perform(SimulateTask, model, locals())
 
 
 @command(
@@ -201,7 +330,7 @@ def optimise(
         str | None, option("NAME", "dmoc, midpoint, hermite-simpson, radau, ...")
     ] = None,
     solver: Annotated[str, option("NAME", "sweep, ipopt, fatrop, or highs for linear problems.")] = "sweep",
-    parameter: Parameters = None,
+    parameters: Parameters = None,
     save: Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv, .nc or .npz.")] = None,
     plot: Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")] = None,
     html: Annotated[Path | None, output("Write an animation for the browser: .html.")] = None,
@@ -216,50 +345,33 @@ def optimise(
     the folder of its results. Exits with 1 if no
     solution is found; what was reached is written all the same.
     """
+    given = locals()
     try:
-        span = [float(part) for part in time.split(",")]
+        given["time"] = [float(part) for part in time.split(",")]
     except ValueError:
         raise ArgumentError(f"--time {time}: expected SECONDS, or SHORTEST,LONGEST") from None
-    options = {
-        "time": span,
-        "position": pairs("--position", position),
-        "speed": pairs("--speed", speed),
-        "end": pairs("--end", end),
-        "end_speed": pairs("--end-speed", end_speed),
-        "free": free or [],
-        "cost": cost,
-        "steps": steps,
-        "actuated": actuated or None,
-        "transcription": transcription,
-        "solver": solver,
-        "parameters": pairs("--parameter", parameter),
-    }
-    outputs = {"save": save, "plot": plot, "html": html}
     if _is_study(model):
-        given = {"floating": floating, "strict": strict, "package_dir": package_dir, **options, **outputs}
         perform_study(Path(model), _changes(context, given), as_json=as_json)
-        return
-    perform(OptimiseTask, model, options, outputs, as_json, floating, package_dir, strict)
+    else:
+        perform(OptimiseTask, model, given)
 
 
-def _changes(context: typer.Context, options: dict[str, Any]) -> list[str]:
+def _changes(context: typer.Context, given: Mapping[str, Any]) -> list[str]:
     """What the command line says otherwise than a run file, as for `alembert run --set`."""
-
-    def is_given(name: str) -> bool:
-        name = {"parameters": "parameter"}.get(name, name)
-        return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-
-    found = []
-    for name, value in options.items():
-        if not is_given(name):
-            continue
-        if name == "package_dir":
-            found.append(f"package_dirs={json.dumps([str(Path(folder).absolute()) for folder in value])}")
-        elif name in ("floating", "strict"):
-            found.append(f"{name}={json.dumps(value)}")
-        elif name in ("save", "plot", "html"):
-            found.append(f"outputs.{name}={json.dumps(str(value))}")
-        elif isinstance(value, dict):
+    stated = {
+        name: value
+        for name, value in given.items()
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    found = [f"{name}={json.dumps(stated[name])}" for name in ("floating", "strict") if name in stated]
+    if "package_dir" in stated:
+        folders = [str(Path(folder).absolute()) for folder in stated["package_dir"]]
+        found.append(f"package_dirs={json.dumps(folders)}")
+    found += [
+        f"outputs.{key}={json.dumps(str(stated[key]))}" for key in OptimiseTask.OUTPUTS if key in stated
+    ]
+    for name, value in task_options(OptimiseTask, stated).items():
+        if isinstance(value, dict):
             found += [f"task.{name}.{json.dumps(key)}={json.dumps(one)}" for key, one in value.items()]
         else:
             found.append(f"task.{name}={json.dumps(value)}")
@@ -283,8 +395,8 @@ def _is_study(name: str) -> bool:
     return True
 
 
-def _names(what: str) -> Any:
-    return option("NAME", f"{what} May be repeated.")
+def _names(what: str, *names: str) -> Any:
+    return option("NAME", f"{what} May be repeated.", *names)
 
 
 @command(
@@ -327,16 +439,16 @@ def linearize(
             "Look for an equilibrium in which this may change: elbow, tau:elbow, actuator:motor, q, v, tau."
         ),
     ] = None,
-    input: Annotated[
-        list[str] | None, _names("An actuator, joint or degree of freedom; the actuators.")
+    inputs: Annotated[
+        list[str] | None, _names("An actuator, joint or degree of freedom; the actuators.", "--input")
     ] = None,
-    output: Annotated[
+    outputs: Annotated[
         list[str] | None,
-        _names("q:elbow, v:elbow, a sensor, frame:hand.position, ...; by default the state."),
+        _names("q:elbow, v:elbow, a sensor, frame:hand.position, ...; by default the state.", "--output"),
     ] = None,
-    parameter: Parameters = None,
-    sensitivity: Annotated[
-        list[str] | None, _names("A parameter of the model, for the matrices E and F.")
+    parameters: Parameters = None,
+    sensitivities: Annotated[
+        list[str] | None, _names("A parameter of the model, for the matrices E and F.", "--sensitivity")
     ] = None,
     save: Annotated[Path | None, output("Write matrices and names: .json, .npz or .mat.")] = None,
     bode: Annotated[
@@ -350,20 +462,7 @@ def linearize(
     strict: Strict = False,
 ) -> None:
     """The linear model about a state or an equilibrium: modes, matrices, what can be reached and seen."""
-    options = {
-        "position": pairs("--position", position),
-        "speed": pairs("--speed", speed),
-        "effort": pairs("--effort", effort),
-        "trim": trim,
-        "fixed": pairs("--fixed", fixed),
-        "free": free or None,
-        "inputs": input or None,
-        "outputs": output or [],
-        "parameters": pairs("--parameter", parameter),
-        "sensitivities": sensitivity or [],
-    }
-    outputs = {"save": save, "bode": bode, "poles": poles, "html": html}
-    perform(LinearizeTask, model, options, outputs, as_json, floating, package_dir, strict)
+    perform(LinearizeTask, model, locals())
 
 
 def _complete_data(incomplete: str) -> list[str]:
@@ -423,15 +522,4 @@ def identify(
     strict: Strict = False,
 ) -> None:
     """Estimate inertias, frictions and rotors of a model from measured motions and efforts."""
-    options = {
-        "data": str(data),
-        "method": method,
-        "include": include or [],
-        "fixed": fixed or [],
-        "prior_spread": prior_spread,
-        "cutoff": cutoff,
-        "window": window,
-        "noise": pairs("--noise", noise),
-    }
-    outputs = {"save": save, "model": model, "plot": plot}
-    perform(IdentifyTask, prior, options, outputs, as_json, floating, package_dir, strict)
+    perform(IdentifyTask, prior, locals() | {"data": str(data)})

@@ -62,7 +62,7 @@ from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 
 if TYPE_CHECKING:
-    from alembert.constraints.rows import ConstraintRows
+    from alembert.constraints.system import ConstraintRows
     from alembert.model import Model
 
 Array = np.ndarray

@@ -36,10 +36,10 @@ from alembert.constraints import (
 )
 from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
 from alembert.constraints.results import CLOSED
-from alembert.constraints.rows import ConstraintRows
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.symbolic import CONSTRAINED, ConstrainedSymbolic
+from alembert.constraints.system import ConstraintRows
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.methods import Coordinates

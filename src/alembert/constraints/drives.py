@@ -40,8 +40,7 @@ from alembert.lowering.plan import Columns
 from alembert.sweeps import INVERSE_DYNAMICS, expressions
 
 if TYPE_CHECKING:
-    from alembert.constraints.rows import ConstraintRows
-    from alembert.constraints.system import ConstraintSystem
+    from alembert.constraints.system import ConstraintRows, ConstraintSystem
     from alembert.model import Model
 
 Array = np.ndarray

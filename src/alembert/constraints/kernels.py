@@ -27,7 +27,7 @@ from alembert.lowering.plan import Call, Columns, Plan
 from alembert.model import Model
 
 if TYPE_CHECKING:
-    from alembert.constraints.rows import ConstraintRows
+    from alembert.constraints.system import ConstraintRows
 
 Array = np.ndarray
 Shape = tuple[int, ...]

@@ -1,5 +1,6 @@
-"""The active constraints of a model: their terms at states, the minimal set of rows in use, and what to call them.
+"""All constraints of a model, with the kernels of their rows, and those of them that are active.
 
+Of active ones (`ConstraintSystem`) it has the terms at states, the minimal set of rows in use, and what to call them.
 The minimal set is kept from call to call while its pivots stay good and the rows left out hold, and chosen anew otherwise;
 each thread keeps its own, so that what one computes does not depend on others.
 How the tree responds to constraint forces is in `solver`.
@@ -7,21 +8,29 @@ How the tree responds to constraint forces is in `solver`.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank
-from alembert.constraints.drives import Drives
+from alembert.constraints import compiled, drives, factors, kernels, looped, rank
+from alembert.constraints.compiled import Held
+from alembert.constraints.drives import Chosen, Drives
+from alembert.constraints.equations import parts
+from alembert.constraints.kernels import RowBlocks, RowGraph
+from alembert.constraints.looped import Looped
 from alembert.constraints.rank import Choice
 from alembert.constraints.results import CLOSED, OFF, STILL
-from alembert.constraints.states import RowTerms, States, at_states, finite, states
-from alembert.errors import ArgumentError, NumericalError, warn
+from alembert.constraints.states import RowTerms, States, at_states, finite, name_list, states
+from alembert.errors import ArgumentError, ModelError, NumericalError, UnsupportedError, warn
 
 if TYPE_CHECKING:
-    from alembert.constraints.rows import ConstraintRows
+    from alembert.engine.kernel import Kernel
+    from alembert.model import Model
+
 
 Array = np.ndarray
 
@@ -345,3 +354,181 @@ class ConstraintSystem:
         q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)
         state = f", state {s.position(k)}" if s.shape else ""
         return f" at q = {q}{state}"
+
+
+MANY = 12
+"""constraints from which their terms come from loops over them, where that is possible"""
+MOST = 60
+"""beyond as many constraints the solution is not unrolled: it would compile too long"""
+
+
+class ConstraintRows:
+    """All constraints of a model: names, rows, kernels. Made once per model."""
+
+    def __init__(self, model: Model) -> None:
+        for loop in model.loops:
+            if not loop.type.closes_loops:
+                raise UnsupportedError(
+                    f"loop {loop.name!r}: this {loop.type.kind} joint cannot close a loop; it has no closed form for its "
+                    "coordinates. Give it one (fit=...), or put a body on it and close the loop with another joint"
+                )
+        self.model = model
+        self.parts = parts(model)
+        self.kinds: dict[str, str] = {}
+        for part in self.parts:
+            if part.name in self.kinds:
+                raise ModelError(
+                    f"a {self.kinds[part.name]} and {_article(part.kind)} are both called {part.name!r}; reactions go by "
+                    "these names: rename one"
+                )
+            self.kinds[part.name] = part.kind
+        self.names = tuple(self.kinds)
+        ends = np.cumsum([0, *(part.count for part in self.parts)])
+        self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(self.names)}
+        self.slice_list = list(self.slices.values())
+        self.count = int(ends[-1])
+        self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
+        self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
+        self._drives: dict[Any, Kernel] = {}
+        self._trees: dict[Any, Kernel] = {}
+
+    @cached_property
+    def primary(self) -> Model:
+        return kernels.primary(self.model)
+
+    @cached_property
+    def unconstrained(self) -> Model:
+        """The model without its constraints, with its frames."""
+        return dataclasses.replace(self.model, loops=(), couplings=(), equations=())
+
+    # --- the rows -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def blocks(self) -> RowBlocks:
+        return RowBlocks(self.model, self.slice_list)
+
+    @cached_property
+    def graph(self) -> RowGraph:
+        """The constraint equations on symbols, made once for all kernels."""
+        return kernels.graph(self.model)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return kernels.terms_kernel(self)
+
+    def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
+        """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
+        if len(self.model.loops) >= MANY and self.looped is not None:  # couplings are a few numbers each
+            return self.looped.dense(given[0], given[1])
+        if not self.count:
+            none = np.zeros((len(given[0]), 0))
+            return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
+        residual, entries, bias, basis = at_states(self.kernel, *given)
+        return residual, self.blocks.spread(entries), bias, basis
+
+    @cached_property
+    def derivatives(self) -> Callable[..., Any]:
+        return kernels.derivative_kernel(self)
+
+    @cached_property
+    def parameter_derivatives(self) -> Kernel:
+        return kernels.parameter_kernel(self)
+
+    # --- solutions ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def looped(self) -> Looped | None:
+        """Everything in loops over the bodies and constraints, for models with many of them."""
+        if len(self.parts) < MANY or not looped.supports(self.model):
+            return None
+        return Looped(self.model, self.primary, self.slice_list)
+
+    def tree(self, *, wrenches: bool, held: Held = ()) -> Kernel:
+        """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
+        found = self._trees.get((wrenches, held))
+        if found is None:
+            kept = self.primary.compute.kernels
+            key = ("factored_tree", wrenches, held)
+            if key not in kept:
+                kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches, held=held)
+            found = self._trees[wrenches, held] = kept[key]
+        return found
+
+    def held_solution(self, held: Held) -> Kernel:
+        """The accelerations where some speeds are held, under the condition of `solution`."""
+        return self._kept(("solution", held), lambda: compiled.acceleration_kernel(self, held))
+
+    def held_projection(self, held: Held) -> Kernel:
+        """One step of the projection where some speeds are held."""
+        return self._kept(("projection", held), lambda: compiled.projection_kernel(self, held))
+
+    @cached_property
+    def solution(self) -> Kernel | None:
+        """The compiled accelerations, unless they would be too large."""
+        if (
+            not self.count
+            or len(self.parts) > MOST
+            or factors.cost(self.model, self._lively()) > factors.LARGEST
+        ):
+            return None
+        return compiled.acceleration_kernel(self)
+
+    @cached_property
+    def projection(self) -> Kernel | None:
+        """One step of the projection, compiled under the same condition; likewise the next two."""
+        if self.solution is None:
+            return None
+        return compiled.projection_kernel(self)
+
+    @cached_property
+    def solution_derivatives(self) -> Kernel | None:
+        if self.solution is None:
+            return None
+        return compiled.derivative_kernel(self)
+
+    @cached_property
+    def prescription(self) -> Kernel | None:
+        if self.solution_derivatives is None or self.model.nv > compiled.PRESCRIBED:
+            return None
+        return compiled.prescription_kernel(self)
+
+    def drives(self, chosen: Chosen, active: tuple[int, ...]) -> Kernel:
+        """Inverse dynamics by some of the active rows, independent and driven speeds."""
+        return self._kept((chosen, active), lambda: drives.kernel(self, chosen, active))
+
+    def drive_derivatives(self, chosen: Chosen) -> Kernel:
+        """Derivatives of inverse dynamics by some rows, independent and driven speeds."""
+        return self._kept(chosen, lambda: drives.derivative_kernel(self, chosen))
+
+    def _kept(self, key: Any, make: Callable[[], Kernel]) -> Kernel:
+        if key not in self._drives:
+            self._drives[key] = make()
+        return self._drives[key]
+
+    def _lively(self) -> list[int]:
+        """How many rows of each constraint do not vanish everywhere, by a few samples."""
+        q = np.array([self.model.random_configuration(seed) for seed in range(3)])
+        last = [self.model.compute.parameter_defaults[None]] if self.model.parameters else []
+        G = self.terms(q, np.zeros((len(q), self.model.nv)), *last)[1]
+        lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
+        return [int(np.sum(lively[s])) for s in self.slice_list]
+
+    def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
+        if active is None:
+            key = self.names
+        else:
+            active = name_list(function, "active", active)
+            for name in active:
+                if name not in self.slices:
+                    known = ", ".join(map(repr, self.names)) or "none"
+                    raise ArgumentError(
+                        f"{function}: active: no loop, coupling or equation {name!r}; the model has {known}"
+                    )
+            key = tuple(name for name in self.names if name in set(active))
+        if key not in self._systems:
+            self._systems[key] = ConstraintSystem(self, key)
+        return self._systems[key]
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -1,6 +1,6 @@
 """The model file that is being edited: its text, what the text says, every earlier text, and the changes a form may ask for.
 
-The text is the truth. A change goes into the text (`alembert.model.io.toml_edit`), which is then read again: what is
+The text is the truth. A change goes into the text (`alembert.model.io.toml`), which is then read again: what is
 wrong with the model is known by place, and the model that was right last is kept for the picture.
 """
 
@@ -18,7 +18,7 @@ from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model
 from alembert.model.elements import DOT
-from alembert.model.io import load, toml, toml_edit
+from alembert.model.io import load, toml
 from alembert.model.io.location import Place, PlacedError, read_bytes, read_text
 from alembert.model.io.native import dumps, loads, write_whole
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format
@@ -148,13 +148,13 @@ class ModelDocument:
             place = _place(change.get("put", change.get("remove")))
             what = what or ".".join(str(key) for key in place)
             if "remove" in change:
-                if toml_edit.at(tomllib.loads(text), place) is not toml_edit.MISSING:
-                    text = toml_edit.remove(text, place)
+                if toml.at(tomllib.loads(text), place) is not toml.MISSING:
+                    text = toml.remove(text, place)
                 continue
             value = _value(change)
-            old = toml_edit.at(tomllib.loads(text), place)
+            old = toml.at(tomllib.loads(text), place)
             if not _equal(old, value):
-                text = toml_edit.put(text, place, value)
+                text = toml.put(text, place, value)
         self._become(text, f"change {what}")
 
     def write(self, text: str) -> None:
@@ -187,7 +187,7 @@ class ModelDocument:
         }
         if section not in begin:
             raise ArgumentError(f"a {kind} is added together with its body")
-        self._become(toml_edit.put(self.text, (section, name), begin[section]()), f"add {kind} {name}")
+        self._become(toml.put(self.text, (section, name), begin[section]()), f"add {kind} {name}")
         return name
 
     def _add_body(self, parent: str) -> str:
@@ -196,10 +196,10 @@ class ModelDocument:
         name = self._free("bodies", "body")
         joint = self._free("joints", f"{name}_joint")
         inertia = {"rod": {"mass": 1, "start": [0, 0, 0], "end": [0, 0, -0.5]}}
-        text = toml_edit.put(self.text, ("bodies", name), {"inertia": inertia})
+        text = toml.put(self.text, ("bodies", name), {"inertia": inertia})
         values = {"type": "revolute", "axis": [0, 1, 0], "parent": parent, "child": name}
         tip = self._tip(parent)
-        text = toml_edit.put(text, ("joints", joint), values | ({"placement": tip} if tip else {}))
+        text = toml.put(text, ("joints", joint), values | ({"placement": tip} if tip else {}))
         self._become(text, f"add body {name}")
         return name
 
@@ -207,12 +207,12 @@ class ModelDocument:
         """For a body that has none."""
         name = self._free("joints", f"{body}_joint")
         values = {"type": "revolute", "axis": [0, 1, 0], "parent": "world", "child": body}
-        self._become(toml_edit.put(self.text, ("joints", name), values), f"add joint {name}")
+        self._become(toml.put(self.text, ("joints", name), values), f"add joint {name}")
         return name
 
     def _tip(self, parent: str) -> list[Any] | None:
         """Where a rod ends: the next body begins there."""
-        end = toml_edit.at(self.data, ("bodies", parent, "inertia", "rod", "end"))
+        end = toml.at(self.data, ("bodies", parent, "inertia", "rod", "end"))
         return list(end) if isinstance(end, list) else None
 
     def remove(self, section: str, name: str) -> list[str]:
@@ -221,7 +221,7 @@ class ModelDocument:
         gone = self._dependent(section, name)
         text = self.text
         for place in gone:
-            text = toml_edit.remove(text, place)
+            text = toml.remove(text, place)
         self._become(text, f"remove {_kind(section)} {name}")
         return [f"{_kind(str(place[0]))} {place[1]}" for place in gone[1:]]
 
@@ -238,7 +238,7 @@ class ModelDocument:
                 if (user, key) != ("joints", "child") or section == "bodies":
                     ahead.append((user, part))
             if section == "joints":
-                child = toml_edit.at(self.data, ("joints", name, "child"))
+                child = toml.at(self.data, ("joints", name, "child"))
                 if isinstance(child, str) and child in self._parts("bodies"):
                     ahead.append(("bodies", child))
         return found
@@ -253,12 +253,12 @@ class ModelDocument:
             raise ArgumentError(
                 f"there is already a {kind} {to!r}" if to in parts else "'world' is a name of its own"
             )
-        text = toml_edit.rename(self.text, (section, name), to)
+        text = toml.rename(self.text, (section, name), to)
         data = tomllib.loads(text)
         for place, value in _leaves(data):
             new = self._renamed(section, name, to, place, value, data)
             if new != value:
-                text = toml_edit.put(text, place, new)
+                text = toml.put(text, place, new)
         self._become(text, f"rename {kind} {name}")
 
     def _renamed(self, section: str, name: str, to: str, place: Place, value: Any, data: Any) -> Any:
@@ -275,7 +275,7 @@ class ModelDocument:
             head, dot, rest = value.partition(".")
             return f"{to}{dot}{rest}" if head == name and self._is_meant(section, name, dot) else value
         if value == name and (place[0], key) in _USERS.get(section, ()):
-            part = toml_edit.at(data, place[:2])
+            part = toml.at(data, place[:2])
             if place[0] == "sensors" and str(part.get("kind", "")).startswith("joint_") != (
                 section == "joints"
             ):
@@ -313,9 +313,9 @@ class ModelDocument:
         if joint is None:
             raise ArgumentError(f"body {body!r} has no joint to be placed")
         place: Place = ("joints", joint, "placement")
-        old = toml_edit.at(self.data, place)
+        old = toml.at(self.data, place)
         if isinstance(old, dict):
-            place, old = (*place, "translation"), old.get("translation", toml_edit.MISSING)
+            place, old = (*place, "translation"), old.get("translation", toml.MISSING)
         start = [0, 0, 0] if not isinstance(old, list) or len(old) != 3 else old
         new: list[Any] = []
         for entry, step in zip(start, shift, strict=True):
@@ -324,7 +324,7 @@ class ModelDocument:
                     f"joint {joint!r} stands at the formula {entry!r}, which dragging would replace; change it in the form"
                 )
             new.append(float(f"{entry + step:.9g}") if step else entry)
-        self._become(toml_edit.put(self.text, place, new), f"place {body}")
+        self._become(toml.put(self.text, place, new), f"place {body}")
 
     def _mover(self, body: str) -> str | None:
         return next(

@@ -38,10 +38,10 @@ from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
 from alembert.flexible import segments as in_segments
 from alembert.flexible.beam_shapes import Shapes, family_of
+from alembert.model.elements import SegmentChain
 from alembert.model.inertia import Inertia
 from alembert.model.modal import MassBeyond, ModalBody, ModalNode, Stiffening
 from alembert.model.placement import plus
-from alembert.model.segment_chain import SegmentChain
 
 Array = np.ndarray
 Ends = Literal["clamped", "free", "pinned", "craig-bampton"]

@@ -20,10 +20,10 @@ import numpy as np
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, scalar
 from alembert.joints import Friction, JointType, Revolute, Spherical, Spring, Universal
+from alembert.model.elements import SegmentChain
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody
 from alembert.model.placement import Placement
-from alembert.model.segment_chain import SegmentChain
 
 TENTHS = {f"0.{k}": k / 10 for k in range(1, 10)}
 """nodes that every beam has, by fractions of its length: for frames, loads and pictures"""

@@ -2,23 +2,38 @@
 
 from alembert.joints.attachments import Friction, Limits, Rotor, Spring
 from alembert.joints.custom import Custom
-from alembert.joints.cylindrical import Cylindrical
-from alembert.joints.fixed import Fixed
-from alembert.joints.free import Free
-from alembert.joints.gimbal import Gimbal
-from alembert.joints.guides import Distance, PointOnCurve, PointOnLine, PointOnPlane, PointOnSurface
+from alembert.joints.free import Free, Spherical
+from alembert.joints.gimbal import Gimbal, Universal
+from alembert.joints.guides import (
+    Distance,
+    PointOnCurve,
+    PointOnLine,
+    PointOnParametricCurve,
+    PointOnParametricSurface,
+    PointOnPlane,
+    PointOnSurface,
+    TouchingSurfaces,
+)
 from alembert.joints.joint import REGISTRY, JointType, register
+from alembert.joints.lower_pairs import Cylindrical, Fixed, Planar, Prismatic, Revolute, Screw, Translational
 from alembert.joints.pair import PAIRS, Pair, register_pair
-from alembert.joints.parametric import PointOnParametricCurve, PointOnParametricSurface
-from alembert.joints.planar import Planar
-from alembert.joints.prismatic import Prismatic
-from alembert.joints.revolute import Revolute
 from alembert.joints.rolling import RollingDisc, RollingSphere, Skate
-from alembert.joints.screw import Screw
-from alembert.joints.spherical import Spherical
-from alembert.joints.touching import TouchingSurfaces
-from alembert.joints.translational import Translational
-from alembert.joints.universal import Universal
+
+for _type in (
+    Custom,
+    Cylindrical,
+    Fixed,
+    Spherical,
+    Free,
+    Gimbal,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Translational,
+    Universal,
+):
+    register(_type)  # random models of a seed draw from them in this order
 
 __all__ = [
     "PAIRS",

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.joints.joint import JointType, register
+from alembert.joints.joint import JointType
 from alembert.joints.pair import structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array
@@ -114,7 +114,6 @@ def _earlier(values: list[ca.SX], text: str, line: str) -> ca.SX:
     return values[int(text)]
 
 
-@register
 @dataclass(frozen=True)
 class Custom(JointType):
     """A joint given by its placement as a function of q; everything else follows by differentiation.

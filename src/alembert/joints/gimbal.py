@@ -1,6 +1,4 @@
-"""
-
-Joints that turn about several axes in sequence: R = R(a1, q1) R(a2, q2) ...
+"""Joints that turn about several axes in sequence: R = R(a1, q1) R(a2, q2) ...
 
 S has the rotation_columns (R_{k+1} ... R_n)^T a_k, which depend on q.
 """
@@ -15,8 +13,9 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ModelError
+from alembert.expression import Expression, Scalar
 from alembert.joints import closure
-from alembert.joints.joint import ANGLE, JointType, register, rotation_about
+from alembert.joints.joint import ANGLE, JointType, rotation_about, unit_axis
 from alembert.joints.pair import structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import (
@@ -24,6 +23,8 @@ from alembert.spatial.arrays import (
     as_array,
     atan2,
     cos,
+    cross,
+    dot,
     identity,
     is_symbolic,
     matrix,
@@ -57,7 +58,6 @@ _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 _LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of the digits
 
 
-@register
 @dataclass(frozen=True)
 class Gimbal(JointType):
     """Three Euler angles about body axes in `sequence`, such as "zyx" (yaw, pitch, roll) or "zxz".
@@ -123,3 +123,45 @@ class Gimbal(JointType):
             f"gimbal lock: the middle angle of the sequence {self.sequence!r} is {angle:.6g} degrees; "
             "stay away from it or use a spherical joint"
         )
+
+
+@dataclass(frozen=True)
+class Universal(JointType):
+    """Hooke's joint: q[0] about `first`, fixed on the parent, then q[1] about `second`, fixed on the body."""
+
+    kind: ClassVar[str] = "universal"
+    first: tuple[Scalar, ...] = (1.0, 0.0, 0.0)
+    second: tuple[Scalar, ...] = (0.0, 1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", unit_axis(self.first, "universal first axis"))
+        object.__setattr__(self, "second", unit_axis(self.second, "universal second axis"))
+        a, b = self.first, self.second
+        if not any(isinstance(x, Expression) for x in a + b):
+            cosine = float(np.dot(np.array(a, dtype=float), np.array(b, dtype=float)))
+            if abs(cosine) > 1 - 1e-12:
+                raise ModelError(f"universal axes {a} and {b} are parallel; they must span a plane")
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return (("first", ANGLE), ("second", ANGLE))
+
+    def placement(self, q: Array) -> Pose:
+        return Pose(rotation_product((self.first, self.second), q), zeros(3, like=q))
+
+    def subspace(self, q: Array) -> Array:
+        return rotation_columns((self.first, self.second), q)
+
+    def fit(self, X: Pose) -> Array:
+        """R b = R(a, q0) b gives the first angle, what is left of R the second."""
+        a, b = (closure.direction(axis, like=X.rotation) for axis in (self.first, self.second))
+        turned = X.rotation @ b
+        first = atan2(dot(a, cross(b, turned)), dot(b, turned) - dot(a, b) * dot(a, turned))
+        rest = rotation_about(self.first, cos(first), sin(first)).T @ X.rotation
+        return vector(first, closure.angle_about(b, rest))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        """All forces, and the moment normal to both axes, which turns with the second angle."""
+        a, b = (closure.direction(axis, like=q) for axis in (self.first, self.second))
+        normal = rotation_about(self.second, cos(q[1]), sin(q[1])).T @ closure.unit(cross(a, b))
+        return closure.basis((normal,), closure.AXES, like=q)

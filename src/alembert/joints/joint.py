@@ -9,7 +9,7 @@ v,
 constants (an axis, a pitch, ...). Its methods take NumPy or `SX` coordinates; constants that are expressions
 of parameters are first replaced by values with `with_constants`.
 
-A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says
+To add a type, subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says
 otherwise its coordinates form a vector space with q' = v, its S follows from the placement and its bias from
 S by differentiation. To close loops it needs `fit` as well (and `constraint_subspace`, unless any basis will do).
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -27,9 +27,9 @@ import numpy as np
 from alembert.errors import ModelError, UnsupportedError, warn
 from alembert.expression import Expression, Scalar, scalars
 from alembert.joints import closure
-from alembert.joints.pair import Pair
+from alembert.joints.pair import Pair, structural
 from alembert.spatial import Pose, se3
-from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
+from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector, zeros
 
 ANGLE = "rad"
 LENGTH = "m"
@@ -171,6 +171,32 @@ class JointType(Pair):
 
     def singularity(self, q: np.ndarray) -> str | None:
         """The sentence for coordinates (..., nq) at which S loses rank, None elsewhere."""
+        return None
+
+
+@dataclass(frozen=True)
+class ModalCoordinates(JointType):
+    """The coordinates of a body that deforms, by name, with their units, in the protocol of a joint type: they add, q' = v.
+
+    Not a joint: it moves no frame, is in no file and not in the registry. `model.space` gives it to bodies with modes.
+    """
+
+    kind: ClassVar[str] = "modes"
+    names: tuple[str, ...] = structural(default=())
+    units: tuple[str, ...] = structural(default=())
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return tuple(zip(self.names, self.units, strict=True))
+
+    def placement(self, q: Array) -> Pose:
+        return Pose.identity(like=q)
+
+    def subspace(self, q: Array) -> Array:
+        """They move no frame."""
+        return zeros(6, self.nv, like=q)
+
+    def bias(self, q: Array, v: Array) -> None:
         return None
 
 

@@ -1,7 +1,7 @@
 """Routines: functions called one after the other on named arrays, as C text, as kernels and on numbers.
 
 A routine is made of `Call`, `Copy`, `When`, `Repeat` and `Each` of `alembert.lowering.plan`; calls name functions, or other
-routines, of the same program. `alembert.deploy.wasm` writes the same routines as WebAssembly.
+routines, of the same program. `alembert.deploy.live_page` writes the same routines as WebAssembly.
 """
 
 from __future__ import annotations

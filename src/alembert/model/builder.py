@@ -20,6 +20,7 @@ from alembert.model.elements import (
     Frame,
     Joint,
     LoopJoint,
+    SegmentChain,
     Sensor,
     Visual,
 )
@@ -28,7 +29,6 @@ from alembert.model.modal import ModalBody
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 from alembert.model.printing import counted
-from alembert.model.segment_chain import SegmentChain
 
 
 class JointOptions(TypedDict, total=False):

@@ -32,7 +32,7 @@ import scipy
 from alembert.arguments import is_number
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, evaluate, floats, names_in, scalar
-from alembert.joints.modes import ModalCoordinates
+from alembert.joints.joint import ModalCoordinates
 from alembert.model import modal_checks
 from alembert.model.inertia import Inertia
 from alembert.model.placement import _negative, _times, _total, plus

@@ -36,7 +36,7 @@ from alembert.arguments import check_known, numbers
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import JointType, Limits
-from alembert.joints.modes import ModalCoordinates
+from alembert.joints.joint import ModalCoordinates
 
 if TYPE_CHECKING:
     from alembert.model.elements import Body, Joint

@@ -40,7 +40,7 @@ from alembert.sensitivity.mass_factor import Pattern
 from alembert.simulate.elements import ForceLaw, Places, reactions_read
 
 if TYPE_CHECKING:
-    from alembert.constraints.rows import ConstraintRows
+    from alembert.constraints.system import ConstraintRows
     from alembert.simulate.simulation import Simulation
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.expression import Expression, Scalar, evaluate, names_in
 from alembert.joints import Fixed, Friction
-from alembert.joints.modes import ModalCoordinates
+from alembert.joints.joint import ModalCoordinates
 from alembert.joints.pair import normalised
 from alembert.model import WORLD, Frame, Joint, Model, Placement
 from alembert.model.inertia import Inertia

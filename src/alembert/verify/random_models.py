@@ -14,7 +14,7 @@ import numpy as np
 from alembert import library
 from alembert.flexible import random_particles
 from alembert.joints import REGISTRY
-from alembert.library.example_joints import example_joint
+from alembert.library.random_tree import example_joint
 from alembert.model import WORLD, Frame, LoopJoint, Model, Placement
 from alembert.model.modal import ModalBody
 

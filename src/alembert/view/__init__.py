@@ -5,11 +5,11 @@
 
 from alembert.arguments import make_callable
 from alembert.view.animation import Animation as Animation
+from alembert.view.animation import read_motion as read_motion
 from alembert.view.figures import plot_convergence as plot_convergence
 from alembert.view.film import write_film as write_film
 from alembert.view.page import write_html as write_html
 from alembert.view.page import write_page as write_page
-from alembert.view.records import read_motion as read_motion
 from alembert.view.scene import Scene as Scene
 from alembert.view.scene import scene as scene
 from alembert.view.window import Shown as Shown

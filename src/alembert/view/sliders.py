@@ -18,7 +18,7 @@ import numpy as np
 
 from alembert import sweeps
 from alembert.constraints.equations import equations
-from alembert.joints.modes import ModalCoordinates
+from alembert.joints.joint import ModalCoordinates
 from alembert.model import Model
 from alembert.view.deformed import drawn
 from alembert.view.scene import body_poses

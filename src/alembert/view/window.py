@@ -107,6 +107,6 @@ def view(
 
 def _read(path: str | os.PathLike[str]) -> Any:
     from alembert.model.io import load
-    from alembert.view.records import SUFFIXES, read_motion
+    from alembert.view.animation import SUFFIXES, read_motion
 
     return read_motion(path) if Path(path).suffix.lower() in SUFFIXES else load(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alembert.errors import UnsupportedError
-from alembert.model.io import toml_edit
+from alembert.model.io import toml
 
 TEMPLATES = resources.files("alembert.study").joinpath("templates")
 TEXT = """# an arm
@@ -75,10 +75,10 @@ def changed(text, new):
 )
 def test_a_value_is_put_where_it_belongs(place, value, gone, come):
     for text in (TEXT, TEXT.replace("\n", "\r\n")):
-        new = toml_edit.put(text, place, value)
+        new = toml.put(text, place, value)
         assert changed(text, new) == (gone, come)
-        assert toml_edit.at(tomllib.loads(new), place) == value
-        assert toml_edit.put(new, place, value) == new
+        assert toml.at(tomllib.loads(new), place) == value
+        assert toml.put(new, place, value) == new
         assert ("\r\n" in new) == ("\r\n" in text)
         assert new.replace("\r\n", "").count("\r") == 0
 
@@ -97,22 +97,22 @@ def test_a_value_is_put_where_it_belongs(place, value, gone, come):
     ],
 )
 def test_what_is_removed_leaves_no_trace(place, gone):
-    new = toml_edit.remove(TEXT, place)
+    new = toml.remove(TEXT, place)
     assert changed(TEXT, new)[0] == gone
-    assert toml_edit.at(tomllib.loads(new), place) is toml_edit.MISSING
+    assert toml.at(tomllib.loads(new), place) is toml.MISSING
 
 
 def test_remarks_right_above_a_heading_go_with_it():
-    new = toml_edit.remove(TEXT, ("joints", "hinge"))
+    new = toml.remove(TEXT, ("joints", "hinge"))
     assert "where it turns" not in new
     assert "not about rod" in new
     assert new.endswith("radius = 0.1 }\n")
 
 
 def test_a_key_is_renamed_wherever_it_is_spelt():
-    new = toml_edit.rename(TEXT, ("bodies", "disc"), "a disc")
+    new = toml.rename(TEXT, ("bodies", "disc"), "a disc")
     assert changed(TEXT, new) == (["[bodies.disc.inertia]"], ['[bodies."a disc".inertia]'])
-    new = toml_edit.rename(TEXT, ("joints", "hinge", "limits"), "bounds")
+    new = toml.rename(TEXT, ("joints", "hinge", "limits"), "bounds")
     assert changed(TEXT, new)[1] == ["bounds.lower = -1", "bounds.upper = 1 # rad"]
 
 
@@ -121,9 +121,9 @@ def test_what_cannot_be_changed_is_refused(place):
     with pytest.raises(
         UnsupportedError, match="this cannot be changed here; change it in the text of the file"
     ):
-        toml_edit.put(TEXT, place, 1)
+        toml.put(TEXT, place, 1)
     with pytest.raises(UnsupportedError, match="this cannot be changed here"):
-        toml_edit.remove(TEXT, place)
+        toml.remove(TEXT, place)
 
 
 def places(data, place=()):
@@ -135,25 +135,25 @@ def places(data, place=()):
 
 @pytest.mark.parametrize("name", ["fourbar", "satellite"])
 def test_any_number_of_any_changes_says_what_it_should(name):
-    """`toml_edit` reads its own result and compares: here it must never have to refuse."""
+    """`toml.put` reads its own result and compares: here it must never have to refuse."""
     rng = np.random.default_rng(3)
     text = TEMPLATES.joinpath(name, "model.toml").read_text(encoding="utf-8")
     for k in range(60):
         data = tomllib.loads(text)
         found = [place for place in places(data) if place]
         place = found[rng.integers(len(found))]
-        old = toml_edit.at(data, place)
+        old = toml.at(data, place)
         if rng.random() < 0.2 and len(found) > 40:
-            text = toml_edit.remove(text, place)
+            text = toml.remove(text, place)
         elif isinstance(old, dict):
-            text = toml_edit.put(
+            text = toml.put(
                 text, (*place, f"key {rng.integers(9)}"), [{"a": 1.0}, "b", 3, [0.5], "c\n"][rng.integers(5)]
             )
         elif isinstance(old, list):
-            text = toml_edit.put(text, (*place, len(old)), old[0] if old else 1)
+            text = toml.put(text, (*place, len(old)), old[0] if old else 1)
         elif isinstance(old, str):
-            text = toml_edit.put(text, place, "other")
+            text = toml.put(text, place, "other")
         else:
-            new = toml_edit.put(text, place, k + 0.25)
+            new = toml.put(text, place, k + 0.25)
             assert sum(a != b for a, b in zip(text.splitlines(), new.splitlines(), strict=True)) == 1
             text = new

@@ -184,6 +184,32 @@ def test_mjcf_says_more_than_urdf(tmp_path):
     assert '<mimic joint="one" multiplier="0.5" offset="0.1"/>' in text
 
 
+def test_limits_of_effort_in_mjcf(tmp_path):
+    """They are forces of actuators at a joint there; those of joints with several degrees of freedom are told."""
+    pytest.importorskip("mujoco")
+    limits = al.Limits((-1.0,), (), velocity=(3.0,), effort=(2.5,))
+    model, path = drone(al.Revolute()).replace_joint("arm", limits=limits), tmp_path / "drone.xml"
+    with pytest.warns(AlembertWarning, match=r"MJCF does not keep: limits of speed \(arm\)$"):
+        al.save(model, path)
+    assert al.load(path).joint("arm").limits.effort == (2.5,)
+    ball = drone(al.Spherical()).replace_joint("arm", limits=al.Limits(effort=(1.0, 1.0, 1.0)))
+    with pytest.warns(AlembertWarning, match=r"MJCF does not keep: limits \(arm\)$"):
+        al.save(ball, path)
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".sdf", ".usda"])
+def test_shapes_of_the_world_are_told(tmp_path, suffix):
+    model = library.chain(2).replace(visuals=(al.Visual(al.Box((1.0, 1.0, 0.1))),))
+    with pytest.warns(AlembertWarning, match=r"shapes of the world \(world\)"):
+        al.save(model, tmp_path / f"m{suffix}")
+
+
+def test_smoothing_of_friction_in_urdf(tmp_path):
+    model = drone(al.Revolute()).replace_joint("arm", friction=al.Friction((0.4,), (0.1,), 0.2))
+    with pytest.warns(AlembertWarning, match=r"smoothing of friction \(arm\)"):
+        al.save(model, tmp_path / "m.urdf")
+
+
 @pytest.mark.parametrize("suffix", [".urdf", ".xml"])
 def test_what_cannot_be_said_is_refused(tmp_path, suffix):
     from alembert.verify.mechanisms import four_bars

@@ -58,27 +58,25 @@ def save(model: Model, path: str | os.PathLike[str], *, side_files: bool = False
         raise ArgumentError(
             f"save: side_files are of Alembert's own format, {', '.join(NATIVE)}; came {os.fspath(path)}"
         )
-    if suffix in URDF:
-        from alembert.model.io.urdf_writer import save_urdf
+    if suffix in NATIVE:
+        from alembert.model.io.native import save_native
 
-        return save_urdf(model, Path(path))
-    if suffix in MJCF:
-        from alembert.model.io.mjcf_writer import save_mjcf
+        save_native(model, path, side_files=side_files)
+        return
+    from alembert.model.io.robot_writers import MjcfWriter, SdfWriter, UrdfWriter, Writer
+    from alembert.model.io.usd_writer import UsdWriter
 
-        return save_mjcf(model, Path(path))
-    if suffix in SDF:
-        from alembert.model.io.sdf_writer import save_sdf
-
-        return save_sdf(model, Path(path))
-    if suffix in USD:
-        from alembert.model.io.usd_writer import save_usd
-
-        return save_usd(model, Path(path))
-    if suffix not in NATIVE:
-        raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
-    from alembert.model.io.native import save_native
-
-    save_native(model, path, side_files=side_files)
+    writers: dict[tuple[str, ...], type[Writer]] = {
+        URDF: UrdfWriter,
+        MJCF: MjcfWriter,
+        SDF: SdfWriter,
+        USD: UsdWriter,
+    }
+    for suffixes, writer in writers.items():
+        if suffix in suffixes:
+            writer(model, Path(path)).write()
+            return
+    raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
 
 
 _SAVED = f"use one of {', '.join(NATIVE + URDF + MJCF + SDF + USD)}"

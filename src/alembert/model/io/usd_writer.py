@@ -13,28 +13,30 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from alembert.errors import writing
 from alembert.model.elements import WORLD, Body, Box, Capsule, Cylinder, Ellipsoid, Joint, Sphere, Visual
 from alembert.model.io.notes import quoted
-from alembert.model.io.robot_text import Writer
-from alembert.model.model import Model
+from alembert.model.io.robot_writers import Writer
 from alembert.model.placement import Placement
 from alembert.spatial import quaternion
 
-_KINDS = {"revolute": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical", "fixed": "Fixed"}
 _ROOT = "model"
 
 
-def save_usd(model: Model, path: str | Path) -> None:
-    """Write a model; what the format cannot say is refused or told in one warning (see `robot_text`)."""
-    _UsdWriter(model, path, "USD").write()
+class UsdWriter(Writer):
+    format = "USD"
+    kinds: ClassVar = {
+        "revolute": "Revolute",
+        "prismatic": "Prismatic",
+        "spherical": "Spherical",
+        "fixed": "Fixed",
+        "free": "",
+    }
 
-
-class _UsdWriter(Writer):
     def write(self) -> None:
         model = self.model
         self.lines: list[str] = []
@@ -67,15 +69,11 @@ class _UsdWriter(Writer):
             self.body(body)
         self.open("Scope", self.identifier("bodies", "joints"))
         for joint in model.joints:
-            if joint.type.kind != "free":
-                self.joint(joint)
-            elif joint.parent != WORLD:
-                self.refuse(f"the free joint {joint.name!r} on the body {joint.parent!r}")
+            if kind := self.word(joint):
+                self.joint(joint, kind)
         self.close()
         self.close()
-        self.lose("actuators", [x.name for x in model.actuators])
-        self.lose("sensors", [x.name for x in model.sensors])
-        self.lose("shapes of the world", ["world"] if model.visuals else [])
+        self.lose_of_model()
         self.lose("frames of the world", [x.name for x in model.frames if x.body == WORLD])
         self.lose("names that are no identifiers", self.changed)
         with writing(self.path):
@@ -184,10 +182,7 @@ class _UsdWriter(Writer):
             self.put("float[] primvars:displayOpacity", f"[{_number(opacity)}]")
         self.close()
 
-    def joint(self, joint: Joint) -> None:
-        kind = _KINDS.get(joint.type.kind)
-        if kind is None:
-            self.refuse(f"the {joint.type.kind} joint {joint.name!r}")
+    def joint(self, joint: Joint, kind: str) -> None:
         single = joint.type.nv == 1
         along = _turned(self.numbers(joint.type.constants()[:3])) if single else np.eye(3)
         drive = self.drive(joint) if single else {}
@@ -204,10 +199,10 @@ class _UsdWriter(Writer):
             self.put(f"quatf physics:localRot{k}", _tuple(quaternion.from_matrix(turned)))
         if single:
             self.put("uniform token physics:axis", '"X"')
-            for name, end in (("lowerLimit", joint.limits.lower), ("upperLimit", joint.limits.upper)):
-                (x,) = self.numbers(end[:1]) or (math.inf,)
-                if math.isfinite(x):
-                    self.put(f"float physics:{name}", _number(math.degrees(x) if kind == "Revolute" else x))
+            for which in ("lower", "upper"):
+                if math.isfinite(x := self.limit(joint, which)):
+                    end = math.degrees(x) if kind == "Revolute" else x
+                    self.put(f"float physics:{which}Limit", _number(end))
         for name, x in drive.items():
             self.put(
                 f"{'uniform token' if name == 'type' else 'float'} drive:{motion}:physics:{name}",
@@ -218,11 +213,9 @@ class _UsdWriter(Writer):
         for name in limits:
             ends = self.numbers(getattr(joint.limits, name))
             self.lose(f"limits ({name})", [joint.name] if any(map(math.isfinite, ends)) else [])
-        self.lose("armatures", [joint.name] if any(self.numbers(joint.armature)) else [])
-        self.lose("rotors", [joint.name] if joint.rotors else [])
+        self.lose_of_joint(joint, "armatures", "rotors")
         if not single:
-            self.lose("springs", [joint.name] if joint.spring is not None else [])
-            self.lose("friction", [joint.name] if joint.friction is not None else [])
+            self.lose_of_joint(joint, "springs", "friction")
 
     def drive(self, joint: Joint) -> dict[str, Any]:
         """Spring and viscous friction; for turning, of degrees."""

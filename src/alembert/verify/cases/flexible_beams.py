@@ -16,8 +16,8 @@ from alembert.flexible import beam, campbell
 from alembert.joints import Fixed, PointOnLine, Revolute, Universal
 from alembert.linear import trim
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
+from alembert.model.elements import SegmentChain
 from alembert.model.modal import Stiffening
-from alembert.model.segment_chain import SegmentChain
 from alembert.verify.case import Check, Items, case
 
 Array = np.ndarray

@@ -1,3 +1,0 @@
-from alembert.cli import main
-
-main()
