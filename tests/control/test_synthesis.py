@@ -36,7 +36,7 @@ from alembert.control import (
     weighted_lqg,
     wiener_hopf,
 )
-from alembert.control.modal_riccati import modal_solution
+from alembert.control.riccati import modal_solution
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.verify.control_plants import (
     SB10_A,

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from alembert.arguments import check_known, unknown
+from alembert.arguments import check_known
 from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
@@ -308,8 +308,7 @@ def _checked(model: Model, ranges: Any) -> dict[str, tuple[float, float]]:
     known = list(model.parameter_values)
     found = {}
     for name, given in ranges.items():
-        if name not in known:
-            raise ArgumentError(unknown("linearize: uncertain: the model has no parameter", str(name), known))
+        check_known("linearize: uncertain: the model has no parameter", name, known)
         try:
             low, high = (float(x) for x in given)
         except (TypeError, ValueError):
