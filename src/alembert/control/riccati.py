@@ -72,6 +72,7 @@ _GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to st
 _ROUGH = 1e-6  # relative residual from which users are told
 _STEPS = 8  # of Newton's method: from a residual of 1e-2 three lead to rounding
 _ROUNDING = 1e-14  # of poles, relative
+_SPLIT = 1e-6  # of the size of A: double eigenvalues split by some roots of rounding
 _CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
 
 
@@ -108,6 +109,7 @@ def _solved(
 ) -> RiccatiSolution:
     scaled, units = _scaled(A, B, Q, S, R)
     found = _quick(scaled, discrete=discrete) or _by_pencil(function, scaled, discrete=discrete)
+    _refuse_hidden_modes(function, scaled, found.poles, discrete=discrete)
     if found.residual > _ROUGH:
         warn(
             f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
@@ -116,6 +118,34 @@ def _solved(
     X = found.X / units.states / units.states[:, None] * units.cost
     K = found.K / units.states * units.inputs[:, None]
     return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
+
+
+def _refuse_hidden_modes(function: str, scaled: tuple[Array, ...], poles: Array, *, discrete: bool) -> None:
+    """Modes on the axis (the unit circle) that the cost does not see, or the inputs do not reach, have no stable solution:
+    rounding splits their double eigenvalues of (3) by its root, and what looks stable then is noise."""
+    A, B, Q, S, R = scaled
+    size = 1.0 if discrete else float(np.abs(A).max(initial=0.0))
+
+    def decay(x: Array) -> Array:
+        return np.abs(x) - 1 if discrete else x.real
+
+    if decay(poles).max(initial=-np.inf) < -_SPLIT * size:
+        return
+    free = np.linalg.solve(R, S.T) if np.any(S) else S.T
+    for M, N in ((A - B @ free, Q - S @ free), (A.T, B.T)):
+        values, V = np.linalg.eig(M)
+        for value in values[(np.abs(decay(values)) <= 1e-12 * size) & (values.imag >= 0)]:
+            U, s, _ = np.linalg.svd(V[:, np.abs(values - value) <= 1e-8 * size], full_matrices=False)
+            seen = np.linalg.svd(N @ U[:, s > 1e-6 * s[0]])[1]
+            if len(seen) < np.count_nonzero(s > 1e-6 * s[0]) or seen[-1] <= 1e-12 * np.linalg.norm(N):
+                raise NumericalError(_on_the_axis(function, np.array([value]), discrete=discrete))
+
+
+def _on_the_axis(function: str, values: Array, *, discrete: bool) -> str:
+    return (
+        f"{function}: the pencil has eigenvalues on {'the unit circle' if discrete else 'the imaginary axis'} "
+        f"({', '.join(f'{v:.4g}' for v in values)}): the inputs do not reach, or the cost does not see, a mode there"
+    )
 
 
 def _by_pencil(function: str, scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution:
@@ -320,10 +350,7 @@ def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: st
     if np.count_nonzero(inside[: 2 * n] & np.isfinite(values)) != n:
         finite = values[np.isfinite(values)]
         near = finite[np.argsort(np.abs(finite.real) if half == "lhp" else np.abs(np.abs(finite) - 1))[:2]]
-        raise NumericalError(
-            f"{function}: the pencil has eigenvalues on {where} ({', '.join(f'{v:.4g}' for v in near)}): "
-            "the inputs do not reach, or the cost does not see, a mode there"
-        )
+        raise NumericalError(_on_the_axis(function, near, discrete=half == "iuc"))
     U1, U2 = Z[:n, :n], Z[n:, :n]
     if np.linalg.cond(U1) > 1e15:
         raise NumericalError(
