@@ -32,7 +32,7 @@ import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import DIRECTIONS, SYMMETRIC, FiniteElements, UnitSystem, unit_system
-from alembert.flexible.output4 import content_of, lines_of
+from alembert.flexible.nastran_output import content_of, lines_of
 from alembert.flexible.structure_report import RIGID
 
 Array = np.ndarray

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import Numbers, unknown
+from alembert.arguments import Numbers, check_known, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
 from alembert.spatial.arrays import skew
 
@@ -216,8 +216,7 @@ class FiniteElements:
         several = node_names(nodes)
         wanted = directions.split() if isinstance(directions, str) else list(directions)
         for d in wanted:
-            if d not in DIRECTIONS:
-                raise ArgumentError(unknown("finite elements: no direction", d, DIRECTIONS))
+            check_known("finite elements: no direction", d, DIRECTIONS)
         where = self._places[np.ix_([self.node(x) for x in several], [DIRECTIONS.index(d) for d in wanted])]
         return where[where >= 0]
 
@@ -350,8 +349,7 @@ def unit_system(units: str | UnitSystem) -> UnitSystem:
     """By name, or as given."""
     if isinstance(units, UnitSystem):
         return units
-    if units not in UNITS:
-        raise ArgumentError(unknown("finite elements: no units", units, UNITS))
+    check_known("finite elements: no units", units, UNITS)
     return UNITS[units]
 
 

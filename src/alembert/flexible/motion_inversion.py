@@ -28,11 +28,11 @@ import numpy as np
 import scipy
 
 from alembert import arguments
+from alembert.arguments import check_known
 from alembert.control import SecondOrder, StateSpace
 from alembert.control.responses import ResponseEvaluator
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 _STEPS = 40
@@ -139,8 +139,7 @@ def _place(what: str, model: Model, name: str) -> tuple[str, int]:
 def _driven(what: str, model: Model, drives: Sequence[str] | None) -> Array:
     found = np.zeros(model.nv, dtype=bool)
     for name in model.joint_indices if drives is None else drives:
-        if name not in model.joint_indices:
-            raise ArgumentError(unknown(f"{what}: no joint", name, model.joint_indices))
+        check_known(f"{what}: no joint", name, model.joint_indices)
         found[model.v_slice(name)] = True
     return found
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import unknown
+from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, floats
 from alembert.model import Model
@@ -123,8 +123,7 @@ def cut_at(model: Model, body: str, node: str, given: tuple[tuple[str, float], .
     if flexible is None:
         raise ArgumentError(unknown("section_loads: no flexible body", body, model.space.of_bodies))
     sections = [place.name for place in flexible.nodes if place.beyond is not None]
-    if node not in sections:
-        raise ArgumentError(unknown(f"section_loads: body {body!r} has no section", node, sections))
+    check_known(f"section_loads: body {body!r} has no section", node, sections)
     k = model.body_indices[body]
     cut = dataclasses.replace(
         model.bodies[k],
