@@ -15,7 +15,7 @@ from alembert.linear import linearize
 from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.verify import control_plants as plants
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.papers import CHIANG_SAFONOV, SKOGESTAD, acc1989
 from alembert.verify.programs import SystemsProgram
 
 ROUNDING = "rounding of an invariant subspace: 1e-12 of entries of some tens"
@@ -161,8 +161,7 @@ def control_power_system_reduction() -> Items:
 
 
 @case(
-    source="""Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace
-    Computational Control 1989""",
+    source=CHIANG_SAFONOV,
     kind="reference",
     tags=("control", "acc1989"),
 )
@@ -229,7 +228,7 @@ def control_second_order_chain() -> Items:
 
 
 @case(
-    source="Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, example 3.8",
+    source=f"{SKOGESTAD}, example 3.8",
     kind="published",
     tags=("control",),
 )

@@ -53,10 +53,8 @@ def slider_crank(crank: float, rod: float, mass: float, angle: float, rate: floa
     force = -found.reactions["gudgeon"][3] * np.cos(t + state.q[1])
     yield Check("force on the slider [N]", force, mass * (ddx * w**2 + dx * dw), 1e-6, reason)
     turns = np.linspace(0, 2 * np.pi, 181)
-    yield Plot(
-        "crank [rad]",
-        "slider [m]",
-        (Line("", turns, r * np.cos(turns) + np.sqrt(l**2 - (r * np.sin(turns)) ** 2)),),
+    yield Plot.line(
+        "crank [rad]", "slider [m]", turns, r * np.cos(turns) + np.sqrt(l**2 - (r * np.sin(turns)) ** 2)
     )
 
 
@@ -90,7 +88,7 @@ def freudenstein_four_bar(crank: float, coupler: float, rocker: float, ground: f
     yield Check(
         "residual of the equation", residuals, np.zeros(13), 1e-11, "loops closed to 1e-12, sines of angles"
     )
-    yield Plot("crank [rad]", "rocker [rad]", (Line("", turns, np.unwrap(rockers)),))
+    yield Plot.line("crank [rad]", "rocker [rad]", turns, np.unwrap(rockers))
 
 
 @case(
@@ -106,9 +104,7 @@ def gear_coupling(ratio: float, torque: float, duration: float) -> Items:
     for name in "ab":
         builder.body(name, wheel, joint=Revolute(), joint_name=name)
     model = builder.build().replace(couplings=(Coupling("gear", "b", ("a",), (ratio,)),))
-    run = simulate(
-        model, [0.1, 0.1 * ratio], duration=duration, step=0.05, efforts={"a": torque}, progress=False
-    )
+    run = simulate(model, [0.1, 0.1 * ratio], duration=duration, step=0.05, efforts={"a": torque})
     inertia = 0.125 * (1 + ratio**2)
     expected = 0.1 + run.time**2 * torque / (2 * inertia)
     yield Check(

@@ -7,8 +7,7 @@ from alembert.library import truss_arm
 from alembert.model import Inertia, ModelBuilder
 from alembert.reach import distance, reach
 from alembert.verify.case import Check, Items, case
-
-SCRIPT = "an independent script in double precision, written for this case"
+from alembert.verify.papers import SCRIPT
 
 
 @case(
