@@ -99,8 +99,8 @@ def semidefinite_root(P: Array) -> Array:
 
 
 def band_factor(A: Array, low: float, high: float) -> Array:
-    """F = Im log(jw - A)/pi between two frequencies: F P + P F^T is the gramian of that band, of a stable A and its gramian
-    P (Gawronski and Juang 1990, "Model reduction in limited time and frequency intervals")."""
+    """F = Im log(jw - A)/pi between two frequencies: F P + P F^T is the gramian of that band, where P is that of a stable A
+    (Gawronski and Juang 1990)."""
     log = [np.imag(scipy.linalg.logm(1j * w * np.eye(len(A)) - A)) / np.pi if w else 0.0 for w in (low, high)]
     return np.asarray(log[1] - log[0])
 

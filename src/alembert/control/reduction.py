@@ -241,9 +241,10 @@ def _weighted(
 
 @takes_systems()
 def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float, float]) -> ReducedSystem:
-    """Small errors between two frequencies [rad/s]: gramians of that band alone (`band_factor`). No bound is known.
+    """Small errors between two frequencies [rad/s]: gramians of that band alone (Gawronski and Juang 1990, "Model reduction
+    in limited time and frequency intervals"). No bound is known.
 
-    P = 1/(2 pi) int (jw - A)^-1 B B^T (jw - A)^-H dw,   A P + P A^T + F B B^T + B B^T F^T = 0
+        P = 1/(2 pi) int (jw - A)^-1 B B^T (jw - A)^-H dw,   A P + P A^T + F B B^T + B B^T F^T = 0,    F = Im log(jw - A)/pi
     """
     what = "frequency_limited_truncation"
     try:

@@ -9,7 +9,7 @@ Frequency responses come from the undamped modes, K Phi = M Phi Omega^2, in whic
 and from n numbers a frequency where damping is modal, Phi^T D Phi = diag(2 zeta omega). Position singular values are
 sqrt(eig(P_q Q_q)) of the position blocks of the gramians (Meyer and Srinivasan 1996, "Balancing and model reduction for
 second-order form linear systems", IEEE Trans. Automatic Control 41); balancing these blocks and truncating leaves a
-system of the form (1), for all frequencies or by the gramians of a band (`band_factor`).
+system of the form (1), for all frequencies or by the gramians of a band (Gawronski and Juang 1990).
 """
 
 from __future__ import annotations

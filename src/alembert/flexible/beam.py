@@ -46,6 +46,7 @@ import scipy
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, scalar
 from alembert.flexible.beam_shapes import Shapes, family_of
+from alembert.flexible.finite_elements import point_masses
 from alembert.joints import Friction, JointType, Revolute, Spherical, Spring, Universal
 from alembert.model.inertia import Inertia
 from alembert.model.modal import MassBeyond, ModalBody, ModalNode, Stiffening
@@ -303,21 +304,10 @@ def _points(
         parts.append((line * L * weights, center + offset, *_carried(*fields, offset)))
     if tip is not None:
         end = _sections(families, np.ones(1), L, whole)[:3]
-        for mass, place in _point_masses(tip):
+        mass, places = point_masses(tip)
+        for place in places:
             parts.append((np.array([mass]), np.array([[L, 0.0, 0.0]]) + place, *_carried(*end, place)))
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
-
-
-def _point_masses(body: Inertia) -> list[tuple[float, Array]]:
-    """Six points on the principal axes with the mass, the centre and the tensor of a body."""
-    m, c = float(body.mass), np.array([float(x) for x in body.com])  # type: ignore[arg-type]
-    moments, axes = np.linalg.eigh(np.asarray(body.matrix()))
-    second = np.maximum(moments.sum() / 2 - moments, 0.0)  # int x x' about the centre, on the principal axes
-    points = []
-    for k in range(3):
-        arm = np.sqrt(3 * second[k] / m) * axes[:, k]
-        points += [(m / 6, c + arm), (m / 6, c - arm)]
-    return points
 
 
 def _node(name: str, xi: float, families: list[Shapes], L: float) -> ModalNode:

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.arguments import distinct
 from alembert.errors import ArgumentError, ModelError
 from alembert.flexible.finite_elements import (
     DIRECTIONS,
@@ -80,14 +81,7 @@ class ComponentModes:
             raise ArgumentError(
                 f"component modes: shapes of {len(self.shapes)} and of {len(other.shapes)} unknowns are not of one structure"
             )
-        names = list(self.names)
-        for name in other.names:
-            k = 2
-            fresh = name
-            while fresh in names:
-                fresh, k = f"{name}_{k}", k + 1
-            names.append(fresh)
-        return ComponentModes(np.hstack([self.shapes, other.shapes]), tuple(names))
+        return ComponentModes(np.hstack([self.shapes, other.shapes]), distinct([*self.names, *other.names]))
 
     def only(self, keep: Sequence[int]) -> ComponentModes:
         """Those with the given numbers, from 0."""

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.arguments import Numbers, check_known, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.model.inertia import Inertia
 from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
@@ -332,6 +333,18 @@ class FiniteElements:
             new[self.node(old)] = name
         points = self.points if self.own_points else None
         return FiniteElements(self.M, self.K, self.positions, self.dofs, tuple(new), points, self.geometric)  # type: ignore[arg-type]
+
+
+def point_masses(body: Inertia) -> tuple[float, Array]:
+    """The mass of each, and the places, of points that have the mass, the centre and the tensor of a body: six on its
+    principal axes, or one."""
+    m, c = float(body.mass), np.array([float(x) for x in body.com])  # type: ignore[arg-type]
+    moments, axes = np.linalg.eigh(body.matrix())
+    second = np.maximum(moments.sum() / 2 - moments, 0.0)  # int x x' about the centre, on the principal axes
+    if not second.any():
+        return m, c[None]
+    arms = (np.sqrt(3 * second / m) * axes).T
+    return m / 6, np.concatenate([c + arms, c - arms])
 
 
 def node_names(nodes: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from alembert.expression import evaluate, floats
 from alembert.model import Model
 from alembert.model.modal import ModalBody, ModalNode
 from alembert.model.model import check_model
+from alembert.spatial.arrays import skew
 
 Array = np.ndarray
 
@@ -146,7 +147,7 @@ def _with_cut(body: ModalBody, at: ModalNode, values: Mapping[str, float]) -> Mo
         floats(x, values)
         for x in (beyond.first_moment, beyond.second_moment, beyond.shape_moments, beyond.shape_products)
     )
-    W = np.concatenate([np.stack([_cross(e) for e in np.eye(3)]), np.zeros((3, 3, 3))])
+    W = np.concatenate([np.stack([skew(e) for e in np.eye(3)]), np.zeros((3, 3, 3))])
     a = np.concatenate([-np.cross(np.eye(3), x_P), np.eye(3)])
 
     def joined(name: str, mixed: Array, own: Array) -> Array:
@@ -223,8 +224,3 @@ def _cut_node(
         turning = np.zeros_like(chi)
         turning[:n, :n] = floats(place.turning, values)
     return dataclasses.replace(ModalNode(place.name, *parts), turning=turning)
-
-
-def _cross(e: Array) -> Array:
-    """The matrix of e x"""
-    return np.cross(e, np.eye(3)).T

@@ -23,10 +23,10 @@ from alembert.verify.mechanisms import (
     NIKRAVESH_PRINTED,
     RRC_MISSING,
     lin_yae_two_link,
+    motion,
     nikravesh,
     rrc_arm,
 )
-from alembert.verify.motion import motion
 from alembert.verify.papers import acc1989
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING, ROUNDING_REASON, states
@@ -55,8 +55,7 @@ def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
         name, inertia = model.bodies[k].name, model.bodies[k].inertia
         X = model.frame_pose(q, name)
         com = np.array([model.value(x) for x in inertia.com])
-        xx, xy, yy, xz, yz, zz = (model.value(x) for x in inertia.tensor)
-        J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        J = inertia.matrix()
         V = model.frame_velocity(q, v, name)
         A = model.frame_acceleration(q, v, a, name, reference="local_world_aligned")
         w, al = V[:3], X.rotation.T @ A[:3]
@@ -108,10 +107,7 @@ def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) 
                 inertia = model.bodies[j].inertia
                 m, R = model.value(inertia.mass), X[j].rotation
                 c = R @ np.array([model.value(x) for x in inertia.com])
-                xx, xy, yy, xz, yz, zz = (model.value(x) for x in inertia.tensor)
-                K = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T + m * (
-                    c @ c * np.eye(3) - np.outer(c, c)
-                )
+                K = R @ inertia.matrix() @ R.T + m * (c @ c * np.eye(3) - np.outer(c, c))
                 V = np.cross(Z[i], O[j] - O[i])
                 if j + 1 < joints:
                     N = N + np.cross(O[j + 1] - O[j], F)

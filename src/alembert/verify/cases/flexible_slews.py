@@ -23,6 +23,7 @@ from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.optimal import Problem, Solution, duration, effort
 from alembert.simulate import Table, simulate
 from alembert.verify.case import Check, Items, case
+from alembert.verify.cases.flexible_beams import HUB, on_a_hub
 from alembert.verify.cases.flexible_structures import MESH, straight
 from alembert.verify.papers import JPL1989
 
@@ -97,15 +98,8 @@ def modes_of_a_two_link_arm() -> Items:
 )
 def early_start() -> Items:
     """The input for a prescribed tip begins before the motion, and grows as the zero in the right half plane says."""
-    builder = ModelBuilder("arm", gravity=(0, 0, 0))
-    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
-    builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="hub")
-    builder.body(
-        "beam", beam(1.0, 1.0, EI_z=1.0, bending_y=6, damping=(0.0, 1e-4)), joint=Fixed(), parent="hub"
-    )
-    builder.frame("tip", "beam", node="tip")
-    model = builder.build()
-    G = linearize(model, model.neutral(), inputs=["hub"], outputs=["frame:tip.position"]).to_statespace()
+    model = on_a_hub(beam(1.0, 1.0, EI_z=1.0, bending_y=6, damping=(0.0, 1e-4)), hub=HUB)
+    G = linearize(model, model.neutral(), inputs=["shaft"], outputs=["frame:tip.position"]).to_statespace()
     tip = type(G)(G.A, G.B, G.C[[1]], G.D[[1]])
     t = np.linspace(0.0, 1.0, 801)
     a = 1000 * t**3 * (1 - t) ** 3 * (1 - 2 * t)

@@ -17,12 +17,13 @@ from alembert.verify.mechanisms import (
     SQUEEZER_START,
     bricard,
     four_bars,
+    motion,
     parallelogram,
+    runge_kutta,
     squeezer,
     squeezer_accelerations,
     squeezer_spring,
 )
-from alembert.verify.motion import motion, runge_kutta
 from alembert.verify.papers import IFTOMM
 from alembert.verify.programs import DynamicsProgram
 

@@ -15,7 +15,7 @@ from alembert.optimal.stages import cut
 from alembert.simulate import integrators, simulate
 from alembert.simulate.schemes import ADAMS_BASHFORTH, ADAMS_MOULTON
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.motion import motion
+from alembert.verify.mechanisms import motion
 from alembert.verify.papers import DMOC, acc1989
 
 

@@ -14,8 +14,7 @@ from alembert.linear import linearize, trim
 from alembert.model import WORLD, Inertia, Model, ModelBuilder, Placement
 from alembert.simulate import Event, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.mechanisms import heavy_top, rigid_body
-from alembert.verify.motion import motion
+from alembert.verify.mechanisms import heavy_top, motion, rigid_body
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING_REASON, states
 
