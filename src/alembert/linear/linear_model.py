@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -83,24 +84,29 @@ class LinearModel:
         """Some points of a batch."""
         if not self.batch:
             raise ArgumentError("LinearModel: this is one point, there is no batch to take from")
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                rest = 2 if field.name in _MATRICES else 1
-                changes[field.name] = value[index if isinstance(index, tuple) else (index,)]
-                if changes[field.name].ndim < rest:
-                    raise ArgumentError(
-                        f"LinearModel: {index!r} is no index of a batch of shape {self.batch}"
-                    )
-        parameters = {}
-        for name, value in self.parameter_values.items():
-            full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
-            parameters[name] = full[index]
-        whole = None if self.whole is None else self.whole[index]
-        wrenches = {frame: F[index] for frame, F in self.wrenches.items()}
+        try:
+            points = np.arange(math.prod(self.batch)).reshape(self.batch)[index]
+        except IndexError:
+            if isinstance(index, int):  # the end of a loop over the points
+                raise
+            raise ArgumentError(
+                f"LinearModel: {index!r} is no index of a batch of shape {self.batch}"
+            ) from None
+
+        def taken(value: Array) -> Array:
+            return value.reshape(math.prod(self.batch), *value.shape[len(self.batch) :])[points]
+
+        arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        parameters = {
+            name: taken(np.broadcast_to(np.asarray(value, dtype=float), self.batch))
+            for name, value in self.parameter_values.items()
+        }
         return dataclasses.replace(
-            self, **changes, parameter_values=parameters, whole=whole, wrenches=wrenches
+            self,
+            **{name: taken(value) for name, value in arrays.items() if isinstance(value, np.ndarray)},
+            parameter_values=parameters,
+            whole=None if self.whole is None else self.whole[index],
+            wrenches={frame: taken(F) for frame, F in self.wrenches.items()},
         )
 
     @property
@@ -318,7 +324,6 @@ class LinearModel:
 
 
 _STILL = 1e-6  # rad/s^2 or m/s^2
-_MATRICES = {"A", "B", "C", "D", "E", "F", "G", "mass_matrix"}
 _PLOTS = ("bode", "poles", "modes")
 
 
