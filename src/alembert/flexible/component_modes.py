@@ -207,9 +207,7 @@ def normal_modes(
         M = M + G.T @ scipy.sparse.csr_array(_six(inertia)) @ G
     fixed = np.zeros(0, dtype=int) if held is None else fe.unknowns_of(held)
     free, _ = fe.held(fixed)
-    rigid = np.zeros((fe.size, 0))
-    if not len(fixed):
-        rigid = fe.rigid[:, fe.strain < 1e-6]
+    rigid = np.zeros((fe.size, 0)) if len(fixed) else fe.floating
     skip = int(np.linalg.matrix_rank(rigid)) if rigid.size else 0
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"normal_modes: count is {count!r}, expected a number of modes")
@@ -299,16 +297,22 @@ def residual_modes(
 ) -> ComponentModes:
     """(4): `kept` are normal modes under the same conditions, held or (`held` None) free."""
     f, names = _forces(fe, "residual_modes: forces", forces)
-    Phi = shapes_of(fe, kept)
-    u = inertia_relief(fe, f)[0] if held is None else fe.static(f, fe.unknowns_of(held))
+    return ComponentModes(residual(fe, f, shapes_of(fe, kept), held)[0], names)
+
+
+def residual(fe: FiniteElements, f: Array, Phi: Array, held: Any) -> tuple[Array, Array]:
+    """(4) with the normal modes Phi, and how the whole accelerates where nothing is held."""
+    u, a = _relief(fe, f) if held is None else (fe.static(f, fe.unknowns_of(held)), np.zeros_like(f))
     mass = np.einsum("ij,ij->j", Phi, fe.M @ Phi)
-    u = u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None])  # Phi Omega^-2 Phi' f, for modes of K and M
-    return ComponentModes(u, names)
+    return u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None]), a  # Phi Omega^-2 Phi' f, for modes of K and M
 
 
-def inertia_relief(fe: FiniteElements, f: Array) -> tuple[Array, Array]:
-    """Of a free structure under forces: how it is deformed, free of rigid motion, while the whole accelerates; and how."""
-    R = fe.rigid
+def _relief(fe: FiniteElements, f: Array) -> tuple[Array, Array]:
+    """Of a structure under forces: how it is deformed, free of rigid motion, while the whole accelerates; and how.
+
+    Along motions that something holds, nodes `fixed` in a framework or springs to ground, it does not accelerate.
+    """
+    R = fe.floating
     a = R @ (np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12) @ (R.T @ f))
     u = fe.static(f - fe.M @ a, _statically(fe))
     return u - R @ np.linalg.lstsq(R.T @ (fe.M @ R), R.T @ (fe.M @ u), rcond=1e-12)[0], a
@@ -324,11 +328,9 @@ def _forces(
 
 
 def _statically(fe: FiniteElements) -> Array:
-    """Six unknowns that hold the structure without stress: pivots of its rigid motions."""
-    size = np.abs(fe.positions - fe.positions.mean(axis=0)).max() or 1.0
-    R = fe.rigid / np.array([1.0, 1.0, 1.0, size, size, size])
-    rank = int(np.linalg.matrix_rank(R, tol=1e-9 * len(R)))
-    _, _, order = scipy.linalg.qr(R.T, mode="economic", pivoting=True)
+    """Unknowns that hold the structure without stress, six where all of it floats: pivots of its rigid motions."""
+    rank = int(np.linalg.matrix_rank(fe.floating, tol=1e-9 * fe.size))
+    _, _, order = scipy.linalg.qr(fe.floating.T, mode="economic", pivoting=True)
     return order[:rank]
 
 

@@ -15,6 +15,7 @@ M; for matrices from elsewhere the rows of M are added up at the nodes.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,6 +113,9 @@ class FiniteElements:
     points: MassPoints = None  # type: ignore[assignment]
     geometric: Callable[[Array], scipy.sparse.csr_array] | None = None
     """the geometric stiffness by the stresses under the displacements u; it is linear in u"""
+    rounding: float = 1e-6
+    """forces under a rigid motion, relative to the sum of their terms, that count as none: files have six to eight digits;
+    what is held more softly than that floats"""
     own_points: bool = field(init=False, default=False)
     """whether the points stand for M exactly"""
 
@@ -263,6 +267,18 @@ class FiniteElements:
         force, terms = self.K @ self.rigid, abs(self.K) @ np.abs(self.rigid)
         return np.linalg.norm(force, axis=0) / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
 
+    @cached_property
+    def floating(self) -> Array:
+        """Rigid motions that nothing holds (unknowns x as many), such as turns about a node that alone is held."""
+        size = np.abs(self.positions - self.positions.mean(axis=0)).max() or 1.0
+        R = self.rigid / np.array([1.0, 1.0, 1.0, size, size, size])
+        terms = np.linalg.norm(abs(self.K) @ np.abs(R), axis=0)
+        _, s, Vt = np.linalg.svd(self.K @ R / np.where(terms > 0, terms, 1.0), full_matrices=False)
+        found = (R / np.where(terms > 0, terms, 1.0)) @ Vt[s < np.sqrt(6) * self.rounding].T
+        most = np.abs(found).max(axis=0, initial=0.0)
+        moves = most > 1e-12 * most.max(initial=0.0)
+        return found[:, moves] / most[moves]
+
     def rigid_about(self, place: Any) -> Array:
         """R with turns about a node, by name, or about a place."""
         x = place if isinstance(place, np.ndarray) else self.positions[self.node(place)]
@@ -332,7 +348,7 @@ class FiniteElements:
         for old, name in names.items():
             new[self.node(old)] = name
         points = self.points if self.own_points else None
-        return FiniteElements(self.M, self.K, self.positions, self.dofs, tuple(new), points, self.geometric)  # type: ignore[arg-type]
+        return dataclasses.replace(self, names=tuple(new), points=points)  # type: ignore[arg-type]
 
 
 def point_masses(body: Inertia) -> tuple[float, Array]:

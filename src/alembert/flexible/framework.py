@@ -15,6 +15,7 @@ Bars carry no moments; their fields are straight lines.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,8 @@ from alembert.model.inertia import Inertia
 Array = np.ndarray
 GAUSS = 4
 """points along a beam: products of two cubics are integrated exactly"""
+ROUNDING = 1e-12
+"""forces under rigid motions of what is assembled here, relative to their terms: some roundings, with room"""
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ def framework(
     if not parts:
         raise ModelError("framework: there are no members; expected Member(...), one at least")
     bars = _AxialForces(parts, place, n)
-    whole = FiniteElements(mass.mass_matrix(), K, x, dofs, tuple(names), mass, bars)
+    whole = FiniteElements(mass.mass_matrix(), K, x, dofs, tuple(names), mass, bars, ROUNDING)
     return _grounded(whole, fixed) if fixed else whole
 
 
@@ -226,8 +229,13 @@ def _grounded(fe: FiniteElements, fixed: Mapping[Any, str] | Sequence[Any]) -> F
         full[free] = u
         return bars(full)[free][:, free]  # type: ignore[misc]
 
-    return FiniteElements(
-        fe.M[free][:, free], fe.K[free][:, free], fe.positions, fe.dofs[free], fe.names, kept, geometric
+    return dataclasses.replace(
+        fe,
+        M=fe.M[free][:, free],
+        K=fe.K[free][:, free],
+        dofs=fe.dofs[free],
+        points=kept,
+        geometric=geometric,
     )
 
 
