@@ -168,8 +168,7 @@ class UncertainLinearModel:
             self.at(**{name: float(rng.uniform(*x)) for name, x in self.ranges.items()}) for _ in range(8)
         ]
         A, seen = (np.max([np.abs(getattr(x, name)) for x in tried], axis=0) for name in "AC")
-        outputs = (seen > ROUNDING * seen.max(initial=0.0)).any(axis=0)
-        keep = sorted(reduction.acting_on(A, np.flatnonzero(outputs)))
+        keep = sorted(reduction.acting_on(A, np.flatnonzero(reduction.told(seen).any(axis=0))))
         if len(keep) == n:
             return self
         rows, columns = ([*keep, *range(n, size)] for size in self.system.matrix.shape)
