@@ -1,5 +1,6 @@
 """Modal bodies from what engineers have: beams, tables of point masses, members of frameworks, finite elements."""
 
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.flexible.abaqus import read_abaqus as read_abaqus
 from alembert.flexible.ansys import read_ansys as read_ansys
 from alembert.flexible.beam import beam as beam
@@ -55,64 +56,5 @@ from alembert.flexible.structure_response import ResponseFit as ResponseFit
 from alembert.flexible.structure_response import fit_modes as fit_modes
 from alembert.flexible.structure_response import fit_response as fit_response
 from alembert.flexible.structure_response import structure_response as structure_response
-
-__all__ = [
-    "Campbell",
-    "Completeness",
-    "ComponentModes",
-    "CrossSection",
-    "FiniteElements",
-    "LumpedMass",
-    "MassPoints",
-    "Member",
-    "ModeRanking",
-    "MotionInversion",
-    "NodeSpring",
-    "ResponseFit",
-    "StabilityBoundary",
-    "StabilityMap",
-    "StableInversion",
-    "StructureReport",
-    "UnitSystem",
-    "attachment_modes",
-    "beam",
-    "campbell",
-    "carried_mass",
-    "completeness",
-    "constraint_modes",
-    "craig_bampton",
-    "effective_masses",
-    "fit_modes",
-    "fit_response",
-    "framework",
-    "frequencies",
-    "guyan",
-    "improved_reduction",
-    "interface",
-    "invert_motion",
-    "modal_derivatives",
-    "normal_modes",
-    "orthonormal",
-    "particles",
-    "random_particles",
-    "rank_modes",
-    "read_abaqus",
-    "read_ansys",
-    "read_mbdyn",
-    "read_nastran",
-    "read_sid",
-    "relative",
-    "residual_modes",
-    "section_loads",
-    "stability_boundary",
-    "stability_map",
-    "stable_inversion",
-    "structure_body",
-    "structure_response",
-    "tuned_absorber",
-    "with_proof_mass",
-    "with_stiffening",
-]
-from alembert.arguments import tell_wrong_types as _tell_wrong_types
 
 _tell_wrong_types(__name__)
