@@ -4,8 +4,7 @@ published planar ones, as `alembert.verify` has them. Forces on both frames of a
 import numpy as np
 
 from alembert.spatial import Pose
-from alembert.verify.mechanisms import Z, four_bars, parallelogram
-from alembert.verify.motion import runge_kutta
+from alembert.verify.mechanisms import Z, four_bars, parallelogram, runge_kutta
 from alembert.verify.random_models import EPS, close, closed, dense_solution, possible_speeds
 from alembert.verify.random_models import LOOP_KINDS as KINDS
 

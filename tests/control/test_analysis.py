@@ -14,11 +14,10 @@ from alembert.control import (
     gain_bound,
     linf_norm,
     load_mat,
-    second_order_lyapunov,
     static,
     tf,
 )
-from alembert.control.gramian import lyapunov
+from alembert.control.gramian import lyapunov, second_order_solution
 from alembert.control.modal_form import modal_form
 from alembert.control.norms import peak_gain
 from alembert.control.responses import ResponseEvaluator
@@ -356,7 +355,7 @@ def test_lyapunov_equations_by_modes_agree_with_bartels_and_stewart(kind, monkey
     for A in (G.A, G.A.T):
         Q = rng.normal(size=(2 * n, 3))
         Q = Q @ Q.T
-        by_modes = second_order_lyapunov.solution(A, Q)
+        by_modes = second_order_solution(A, Q)
         assert (by_modes is None) == (kind == "a strong dashpot")
         found, expected = lyapunov(A, Q), scipy.linalg.solve_continuous_lyapunov(A, -Q)
         # rounding in A of n eps |A| moves X by that over twice the slowest decay, 0.005: 80 * 2e-16 * 400 / 0.01
@@ -374,7 +373,7 @@ def test_what_the_modal_form_of_lyapunov_equations_leaves_to_others():
         [[0, 0, 1, 0], [0, 0, 0, 1], [-1, 1, -1, 0], [0, -1, 0, -1]],  # a double mode with one vector
         [[0, 1], [-1, 0]],  # no damping
     ):
-        assert second_order_lyapunov.solution(np.array(A, dtype=float), np.eye(len(A))) is None
+        assert second_order_solution(np.array(A, dtype=float), np.eye(len(A))) is None
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2)])

@@ -7,8 +7,7 @@ import pytest
 
 import alembert as al
 from alembert.control import DesignPoint, DesignSlope, StateSpace, codesign, lightest, pareto
-from alembert.control.codesign import _Codesign
-from alembert.control.lightest_structure import _Lightest
+from alembert.control.codesign import _Codesign, _Lightest
 from alembert.errors import ArgumentError, NumericalError
 from alembert.joints import Spring
 from alembert.linear import design_point
@@ -212,3 +211,20 @@ def test_a_mode_out_of_reach_is_told():
 
     with pytest.raises(NumericalError, match=r"the inputs \(u0\) do not reach the pole 0.1"):
         codesign(stuck, RANGE)
+
+
+def test_a_front_goes_on_with_the_gain_it_has_found():
+    """x' = k x + u, u = -K x: K = k + sqrt(k^2 + Q/R) is best. The gain of the start holds k = 0.5 only, k goes near 3."""
+
+    def growing(k):
+        return DesignPoint(StateSpace([[k]], [[1]], [[1]]), np.eye(1), 1.0, 0.1, (3 - k) ** 2)
+
+    front = pareto(
+        growing, {"k": (0.1, 3.0)}, shares=(0.05, 0.3), feedback="output", gain=1.0, start={"k": 0.5}
+    )
+    for design in front.designs:
+        k = design.values["k"]
+        assert k > 2.9
+        np.testing.assert_allclose(
+            design.controller.D, -(k + np.sqrt(k**2 + 10)), rtol=1e-6
+        )  # slopes of 1e-10

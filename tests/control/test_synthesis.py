@@ -36,7 +36,7 @@ from alembert.control import (
     weighted_lqg,
     wiener_hopf,
 )
-from alembert.control.modal_riccati import modal_solution
+from alembert.control.riccati import modal_solution
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.verify.control_plants import (
     SB10_A,
@@ -144,6 +144,31 @@ def test_cost_of_a_slow_state_that_nothing_reaches(slow):
     np.testing.assert_allclose(
         found.X, [[x11, x12], [x12, (1 + 2 * b * x12 - x12**2) / (2 * slow)]], rtol=1e-14 + 1e-15 / slow
     )
+
+
+@pytest.mark.parametrize("solve", [care, dare])
+@pytest.mark.parametrize("hidden", ["cost", "inputs"])
+def test_a_hidden_mode_without_damping_is_refused(solve, hidden):
+    """Nothing damps a mode on the axis that Q does not see, or B does not reach; rounding moves its pole by its root."""
+    rng = np.random.default_rng(7)
+    for n in (1, 2, 3, 4) * 10:
+        w = rng.uniform(0.5, 5.0, n)
+        A = scipy.linalg.block_diag(*([[0, 1], [-x * x, 0]] for x in w))
+        A = A if solve is care else scipy.linalg.expm(0.1 * A)
+        kept = np.repeat(np.arange(n) != rng.integers(n), 2).astype(float)
+        T = np.linalg.qr(rng.normal(size=(2 * n, 2 * n)))[0]
+        Q, B = np.diag(kept if hidden == "cost" else np.ones(2 * n)), rng.normal(size=(2 * n, 2))
+        B = B if hidden == "cost" else kept[:, None] * B
+        with pytest.raises(
+            NumericalError, match=r"the inputs do not reach, or the cost does not see|keeps the pole"
+        ):
+            solve(T @ A @ T.T, T @ B, T @ Q @ T.T, np.eye(2))
+
+
+def test_a_hidden_mode_with_little_damping_stays_as_it_is():
+    found = care([[0, 1], [-4, -1e-10]], [[0], [1]], np.zeros((2, 2)), [[1]])
+    np.testing.assert_allclose(found.poles.real, -5e-11, rtol=1e-4)  # rounding of 4 in 5e-11
+    assert not found.K.any()
 
 
 def test_riccati_equation_of_sizes_far_apart():

@@ -56,11 +56,20 @@ def test_bad_inversions_are_refused():
     system = arm(1)
     t = np.linspace(0.0, 1.0, 51)
     twice = al.control.SecondOrder(system.M, system.D, system.K, system.F, np.eye(2))
+    sampled = al.control.c2d(system.to_statespace(), 0.02)
     for call, message in (
         (lambda: fl.stable_inversion(system, t**2, bump(t)), "equally spaced"),
         (lambda: fl.stable_inversion(system, t, bump(t)[1:]), r"expected finite numbers \(51, 1\)"),
         (lambda: fl.stable_inversion(system, t, np.nan * t), r"expected finite numbers \(51, 1\)"),
         (lambda: fl.stable_inversion(twice, t, bump(t)), "2 outputs and 1 inputs"),
+        (
+            lambda: fl.stable_inversion(sampled, t, bump(t)),
+            "sampled every 0.02 s, expected one in continuous time",
+        ),
+        (
+            lambda: fl.stable_inversion(system, t, bump(t), before=-1.0),
+            "before is -1.0, expected seconds of zero",
+        ),
     ):
         with pytest.raises(al.ArgumentError, match=message):
             call()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.flexible.output2 import read_output2
+from alembert.flexible.nastran_output import read_output2
 
 A = np.array([[1.5, 0, 0.0], [0, 0, -2.25], [0, 0, 0.125], [3.0, 0, 4.0]])
 

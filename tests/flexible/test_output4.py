@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.flexible.output4 import read_output4
+from alembert.flexible.nastran_output import read_output4
 
 A = np.array([[1.5, 0, 0.0], [0, 0, -2.25], [0, 0, 1e-3], [3.0, 0, 4.0]])
 BINARY = {

@@ -265,6 +265,41 @@ def test_free_structures_respond():
         fl.structure_response(fe, {"f": (8, "y")}, {"a": (8, "y")}, [-1.0], held=0)
 
 
+@pytest.mark.parametrize(
+    "ground",
+    [
+        {"fixed": [0]},
+        {"springs": [fl.NodeSpring(0, None, (1e4, 1e4, 1e4, 1e2, 1e2, 1e2))]},
+        {"springs": [fl.NodeSpring(0, None, (1.0, 1.0, 1.0, 1e-2, 1e-2, 1e-2))]},
+        {"springs": [fl.NodeSpring(4, None, (0.0, 1e4, 0.0, 0.0, 0.0, 0.0))]},
+    ],
+    ids=["clamped", "on springs", "on soft springs", "held along y"],
+)
+def test_what_grounds_a_framework_holds_it(ground):
+    """Fixed nodes and springs, soft as they may be, hold the structure where no further node is: modes, responses and
+    residual modes against the whole matrices."""
+    fe = straight(8, TUBE, **ground)
+    squares, V = scipy.linalg.eigh(fe.K.toarray(), fe.M.toarray())
+    floats = fe.floating.shape[1]
+    assert (np.abs(squares) < 1e-4).sum() == floats
+    kept = fl.normal_modes(fe, 6)
+    np.testing.assert_allclose(fl.frequencies(fe, kept), np.sqrt(squares[floats : floats + 6]), rtol=1e-5)
+    w = np.array([7.0, 97.0, 300.0])
+    found = fl.structure_response(
+        fe, {"f": (8, "x y")}, {"a": (8, "x y"), "b": (4, "x y")}, w, held=None, modes=12
+    )
+    at, F = np.r_[fe.unknowns(8, "x y"), fe.unknowns(4, "x y")], fe.unknowns(8, "x y")
+    squares[:floats] = 0.0
+    for k, x in enumerate(w):
+        gains = 1 / (squares - x**2 + 0.01j * np.sqrt(squares) * x)
+        np.testing.assert_allclose(found.response[k], (V[at] * gains) @ V[F].T, rtol=1e-3, atol=1e-12)
+    residual = fl.residual_modes(fe, {"f": (8, "x y")}, kept).shapes
+    rest = slice(floats + 6, None)
+    np.testing.assert_allclose(residual, (V[:, rest] / squares[rest]) @ V[F][:, rest].T, atol=1e-12)
+    with pytest.raises(al.ModelError, match="the structure is held to ground, its motion along"):
+        fl.structure_body(fe, kept, attachment=4)
+
+
 def test_a_proof_mass_is_a_body_on_a_spring():
     plain = two_masses()
     k, c = fl.tuned_absorber(0.618, 0.5, 0.1, rule="minas", housing=0.05)

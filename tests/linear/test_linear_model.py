@@ -131,6 +131,13 @@ def test_poles_along_a_trajectory():
     np.testing.assert_allclose(linear.poles()[:, 1].imag, np.sqrt(G * np.cos(q[:, 0])), rtol=1e-12)
     assert linear[2].modes()[0].frequency == pytest.approx(np.sqrt(G * np.cos(0.5)), rel=1e-12)
     assert linear[1:3].batch == (2,)
+    assert [x.A[1, 0] for x in linear] == list(linear.A[:, 1, 0])
+    np.testing.assert_array_equal(
+        linear[..., 2].A, linear.A[2]
+    )  # an index is one of points, not of matrices' rows
+    assert refusal(lambda: linear[:, 0]) == (
+        "LinearModel: (slice(None, None, None), 0) is no index of a batch of shape (5,)"
+    )
     assert refusal(linear.modes) == (
         "modes: the linear model is a batch of shape (5,); take one point, linear[0]"
     )

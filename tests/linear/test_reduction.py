@@ -236,3 +236,22 @@ def test_parts_along_a_trajectory_and_neglected_couplings():
         "reduced: q:elbow would be left out, but acts on what is kept"
     )
     assert arm.reduced(["shoulder"], neglect=1.0).A.shape == (2, 2)
+
+
+def test_an_output_is_told_in_its_own_units():
+    """Beside the acceleration of a stiff mode, 1e11 per metre, an angle of 1 per radian is no rounding."""
+    builder = ModelBuilder("two", gravity=(0, 0, -9.81))
+    builder.body(
+        "stiff",
+        Inertia.point(1.0, (0, 0, 0)),
+        joint=Prismatic((1.0, 0, 0)),
+        joint_name="slide",
+        spring=Spring((1e11,)),
+    )
+    builder.body("swing", Inertia.point(1.0, (0, 0, -1.0)), joint=Revolute((0, 1.0, 0)), joint_name="swing")
+    linear = linearize(builder.build(), np.zeros(2), outputs=["q", "a"])
+    assert linear.reduced(["slide"]).output_names == ("q:slide", "a:slide")
+    assert linear.reduced(["swing"]).output_names == ("q:swing", "a:swing")
+    assert refusal(linear.reduced, ["slide"], outputs=["q:swing"]) == (
+        "reduced: the output 'q:swing' depends on q:swing, which is left out"
+    )

@@ -15,8 +15,10 @@ from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.control.codesign import Design as Design
 from alembert.control.codesign import DesignPoint as DesignPoint
 from alembert.control.codesign import DesignSlope as DesignSlope
+from alembert.control.codesign import LightestDesign as LightestDesign
 from alembert.control.codesign import ParetoFront as ParetoFront
 from alembert.control.codesign import codesign as codesign
+from alembert.control.codesign import lightest as lightest
 from alembert.control.codesign import pareto as pareto
 from alembert.control.coprime_factors import LoopShaping as LoopShaping
 from alembert.control.coprime_factors import coprime as coprime
@@ -26,8 +28,6 @@ from alembert.control.coprime_factors import ncfsyn as ncfsyn
 from alembert.control.coprime_factors import nu_gap as nu_gap
 from alembert.control.descriptor import Descriptor as Descriptor
 from alembert.control.descriptor import descriptor_of_second_order as descriptor_of_second_order
-from alembert.control.design_plots import StepInfo as StepInfo
-from alembert.control.design_plots import step_info as step_info
 from alembert.control.exchange import from_control as from_control
 from alembert.control.exchange import from_scipy as from_scipy
 from alembert.control.exchange import load_mat as load_mat
@@ -49,12 +49,6 @@ from alembert.control.interconnection import upper_lft as upper_lft
 from alembert.control.large import LargeReduction as LargeReduction
 from alembert.control.large import LargeSystem as LargeSystem
 from alembert.control.large import LowRankGramian as LowRankGramian
-from alembert.control.lightest_structure import LightestDesign as LightestDesign
-from alembert.control.lightest_structure import lightest as lightest
-from alembert.control.locus import RootLocus as RootLocus
-from alembert.control.locus import root_locus as root_locus
-from alembert.control.loop_margins import Margins as Margins
-from alembert.control.loop_margins import margins as margins
 from alembert.control.mu_bounds import DeltaBlock as DeltaBlock
 from alembert.control.mu_bounds import MuBounds as MuBounds
 from alembert.control.mu_bounds import mu as mu
@@ -94,7 +88,9 @@ from alembert.control.reduction import split_stable as split_stable
 from alembert.control.reduction import stochastic_truncation as stochastic_truncation
 from alembert.control.reduction import weighted_truncation as weighted_truncation
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
+from alembert.control.responses import StepInfo as StepInfo
 from alembert.control.responses import TimeResponse as TimeResponse
+from alembert.control.responses import step_info as step_info
 from alembert.control.riccati import RiccatiSolution as RiccatiSolution
 from alembert.control.riccati import care as care
 from alembert.control.riccati import dare as dare
@@ -112,6 +108,10 @@ from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.scheduling import GainSchedule as GainSchedule
 from alembert.control.second_order import SecondOrder as SecondOrder
+from alembert.control.single_loop import Margins as Margins
+from alembert.control.single_loop import RootLocus as RootLocus
+from alembert.control.single_loop import margins as margins
+from alembert.control.single_loop import root_locus as root_locus
 from alembert.control.spectral_synthesis import WienerHopf as WienerHopf
 from alembert.control.spectral_synthesis import wiener_hopf as wiener_hopf
 from alembert.control.square_root import LinearEstimate as LinearEstimate

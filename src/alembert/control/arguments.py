@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 
@@ -69,6 +69,12 @@ def _definite(function: str, name: str, least: float, most: float, definite: boo
         raise ArgumentError(f"{function}: {name} has the eigenvalue {least:.4g}, expected {wanted}")
 
 
+def process_noise(function: str, plant: Any, process: Any, through: Any) -> tuple[Array, Array]:
+    """(G, W) of x' = A x + B u + G w, E w w^T = W; the noise comes in with the inputs, G = B, where `through` is None."""
+    G = plant.B if through is None else matrix(function, "through", through, rows=plant.order)
+    return G, weight(function, "process", process, [f"w{k}" for k in range(G.shape[1])])
+
+
 def square(function: str, name: str, value: Any) -> Array:
     x = matrix(function, name, value)
     if x.shape[0] != x.shape[1]:
@@ -114,8 +120,7 @@ def picked(function: str, argument: str, known: Sequence[str], value: Any) -> li
     found = []
     for entry in entries:
         if isinstance(entry, str):
-            if entry not in known:
-                raise ArgumentError(unknown(f"{function}: {argument}: there is no", entry, known))
+            check_known(f"{function}: {argument}: there is no", entry, known)
             found.append(known.index(entry))
         elif isinstance(entry, (int, np.integer)) and -len(known) <= entry < len(known):
             found.append(int(entry) % len(known))

@@ -28,13 +28,13 @@ import scipy
 
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import alike, append, close, common_dt, same_units, series, static
-from alembert.control.modes import lost_modes, refuse_lost_modes
 from alembert.control.norms import linf_norm
+from alembert.control.reachability import lost_modes, refuse_lost_modes
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
 from alembert.control.system_arguments import takes_systems
-from alembert.control.transfer import tf
+from alembert.control.transfer import weight_of
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -195,14 +195,7 @@ def _stack(N: StateSpace, M: StateSpace) -> StateSpace:
 
 
 def _weight(name: str, W: Any, size: int, dt: float) -> StateSpace:
-    if isinstance(W, tuple):
-        try:
-            W = tf(*W)
-        except ArgumentError as error:
-            raise ArgumentError(f"ncfsyn: {name}: {str(error).partition(': ')[2]}") from None
-    W = W if isinstance(W, StateSpace) else static(np.eye(size) * W if np.ndim(W) == 0 else W, dt=dt)
-    if W.shape == (1, 1) and size > 1:
-        W = append(*([W] * size))
+    W = weight_of("ncfsyn", name, W, size, dt)
     if W.shape != (size, size):
         raise ArgumentError(f"ncfsyn: {name} has shape {W.shape}, expected ({size}, {size})")
     return W

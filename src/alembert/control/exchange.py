@@ -20,31 +20,21 @@ from alembert.errors import ArgumentError, FileError, UnsupportedError
 
 
 @takes_systems()
-def to_control(G: StateSpace) -> Any:
-    """A python-control `StateSpace`."""
-    try:
-        import control
-    except ImportError:
-        raise UnsupportedError(
-            "to_control: python-control is not installed; pip install alembert[control]"
-        ) from None
-    return control.ss(
+def to_control(G: StateSpace, *, name: str | None = None) -> Any:
+    """A python-control `StateSpace`; `name` is that of the whole system there."""
+    return _python_control("to_control").ss(
         *G.matrices,
         G.dt,
         states=_plain(G.state_names),
         inputs=_plain(G.input_names),
         outputs=_plain(G.output_names),
+        name=None if name is None else _plain([name])[0],
     )
 
 
 def from_control(system: Any) -> StateSpace:
     """From a python-control `StateSpace` or `TransferFunction`."""
-    try:
-        import control
-    except ImportError:
-        raise UnsupportedError(
-            "from_control: python-control is not installed; pip install alembert[control]"
-        ) from None
+    control = _python_control("from_control")
     if isinstance(system, control.TransferFunction):
         from alembert.control.transfer import tf
 
@@ -115,6 +105,16 @@ def save_mat(G: StateSpace, path: str | os.PathLike[str]) -> None:
         for kind in ("input", "output", "state")
     }
     scipy.io.savemat(path, {**dict(zip("ABCD", G.matrices, strict=True)), "Ts": G.dt, **names})
+
+
+def _python_control(function: str) -> Any:
+    try:
+        import control
+    except ImportError:
+        raise UnsupportedError(
+            f"{function}: python-control is not installed; pip install alembert[control]"
+        ) from None
+    return control
 
 
 def _dense(x: Any) -> np.ndarray:

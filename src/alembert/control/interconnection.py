@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import check_known
 from alembert.control import arguments
 from alembert.control.statespace import StateSpace
 from alembert.control.system_arguments import takes_systems
@@ -194,8 +195,7 @@ def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str])
                 f"connect: nothing feeds the input {name!r}; name it in inputs=, or join an output to it"
             )
     for name in inputs:
-        if name not in fed:
-            raise ArgumentError(unknown("connect: inputs: no system has an input", name, fed))
+        check_known("connect: inputs: no system has an input", name, fed)
     for name in outputs:
         if name not in made and name not in fed:
             raise ArgumentError(unknown("connect: outputs: no system has a signal", name, made + fed))

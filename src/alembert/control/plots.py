@@ -1,27 +1,37 @@
-"""Figures of systems, with matplotlib: Bode, gains, Nyquist, Nichols, steps, poles and root loci."""
+"""Figures of systems, with matplotlib: Bode, gains, Nyquist, Nichols, steps, poles and root loci; and of what a design
+reached: mu with its bounds, margins of a loop, steps with specifications, Pareto fronts."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.control import arguments, design_plots
+from alembert.arguments import check_known
+from alembert.control import arguments
+from alembert.control.responses import step_info
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 from alembert.view import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from alembert.control.locus import RootLocus
+    from alembert.control.codesign import ParetoFront
     from alembert.control.responses import FrequencyResponse
+    from alembert.control.robustness import MuResponse
+    from alembert.control.single_loop import RootLocus
     from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
 PathLike = str | os.PathLike[str] | None
+KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
+SPECS = ("overshoot", "rise", "settling", "band")
+_NICHOLS = 40.0  # dB that are shown, up and down
+_NYQUIST = 20.0  # gain up to which the whole curve is shown
+_ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
 
 
 def plot(
@@ -36,8 +46,7 @@ def plot(
     path: PathLike = None,
 ) -> Figure:
     """A figure of a system, of all signals or those named; `specs` of a step are its overshoot, rise, settling and band."""
-    if kind not in KINDS:
-        raise ArgumentError(unknown("plot: there is no plot", kind, KINDS))
+    check_known("plot: there is no plot", kind, KINDS)
     G = G[
         arguments.picked("plot", "outputs", G.output_names, outputs),
         arguments.picked("plot", "inputs", G.input_names, inputs),
@@ -45,7 +54,7 @@ def plot(
     if not all(G.shape):
         raise ArgumentError(f"plot: the system has shape {G.shape}, expected an input and an output")
     if kind == "step" and specs is not None:
-        return design_plots.step_with_specs(G, t, specs, path)
+        return step_with_specs(G, t, specs, path)
     if kind == "step":
         return step(G, t, path)
     if kind == "poles":
@@ -56,16 +65,10 @@ def plot(
         else frequency
     )
     if kind == "margins":
-        return design_plots.loop_margins(G, np.asarray(w), path)
+        return loop_margins(G, np.asarray(w), path)
     return {"bode": bode, "sigma": sigma, "nyquist": nyquist, "nichols": nichols}[kind](
         G.frequency_response(w), path
     )
-
-
-_NICHOLS = 40.0  # dB that are shown, up and down
-_NYQUIST = 20.0  # gain up to which the whole curve is shown
-_ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
-KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 
 
 def frequencies(corners: Array, dt: float = 0.0) -> Array:
@@ -102,8 +105,8 @@ def bode(
     title: str = "",
 ) -> Figure:
     """Magnitude and phase: one column per input, one panel of magnitudes per unit of outputs, one line per output."""
-    columns = _chosen("inputs", inputs, response.input_names)
-    rows = _chosen("outputs", outputs, response.output_names)
+    columns = arguments.picked("plot", "inputs", response.input_names, inputs)
+    rows = arguments.picked("plot", "outputs", response.output_names, outputs)
     if not columns or not rows:
         raise ArgumentError("plot: a Bode diagram needs an input and an output")
     groups = figures.by_unit(rows, response.output_units)
@@ -136,9 +139,7 @@ def bode(
             axis.margins(x=0)
     axes[-1, 0].set_ylabel("phase [deg]")
     for axis in axes[:-1, -1]:
-        axis.legend(
-            fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2
-        )
+        _legend(axis, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2)
     if title:
         figure.suptitle(figures.plain(title))
     return figures.save(figure, path)
@@ -146,8 +147,7 @@ def bode(
 
 def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
     """Singular values over frequency."""
-    figure = figures.new_figure("plot", 7.0, 4.4)
-    axis = figure.subplots()
+    figure, axis = _one_panel(7.0, 4.4)
     with np.errstate(divide="ignore"):
         gains = 20 * np.log10(response.singular_values)
     for k, line in enumerate(gains.T):
@@ -158,15 +158,14 @@ def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
     axis.set_ylabel("singular values [dB]")
     axis.grid(alpha=0.3, which="both")
     axis.margins(x=0)
-    axis.legend(fontsize="small", frameon=False)
+    _legend(axis)
     return figures.save(figure, path)
 
 
 def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
     """The response in the complex plane, arrows towards higher frequencies, with the point -1 and the circle of distance
     1/2 around it; thin lines are those of negative frequencies."""
-    figure = figures.new_figure("plot", 6.0, 5.6)
-    axis = figure.subplots()
+    figure, axis = _one_panel(6.0, 5.6)
     for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
         g = response.response[:, j, i]
         label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
@@ -194,14 +193,13 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
     axis.set_aspect("equal", adjustable="box")
     axis.set_xlabel("real part")
     axis.set_ylabel("imaginary part")
-    axis.legend(fontsize="small", frameon=False)
+    _legend(axis)
     return figures.save(figure, path)
 
 
 def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
     """Gain over phase of the open loop, with curves of constant gain |L/(1 + L)| of the closed loop."""
-    figure = figures.new_figure("plot", 6.8, 5.4)
-    axis = figure.subplots()
+    figure, axis = _one_panel(6.8, 5.4)
     magnitude, phase = response.magnitude_db, response.phase_deg
     left, right = -360.0, 0.0
     for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
@@ -231,7 +229,7 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
     axis.set_xlabel("phase of the open loop [deg]")
     axis.set_ylabel("gain of the open loop [dB]")
     axis.grid(alpha=0.3)
-    axis.legend(fontsize="small", frameon=False)
+    _legend(axis)
     return figures.save(figure, path)
 
 
@@ -252,23 +250,21 @@ def step(G: StateSpace, t: Any, path: PathLike) -> Figure:
 
 def poles(G: StateSpace, path: PathLike) -> Figure:
     """Poles and zeros in the complex plane."""
-    figure = figures.new_figure("plot", 6.4, 5.2)
-    axis = figure.subplots()
+    figure, axis = _one_panel(6.4, 5.2)
     p, z = G.poles(), G.zeros()
     unit_circle = np.array([-1, 1, 1j, -1j]) if G.is_discrete else np.zeros(0)
     plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)], unit_circle]))
     axis.plot(p.real, p.imag, "x", color=figures.COLORS[0], ms=7, mew=1.6, label="poles")
     if len(z):
         axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
-    design_plots.damping_grid(axis, p, discrete=G.is_discrete)
-    axis.legend(fontsize="small", frameon=False)
+    damping_grid(axis, p, discrete=G.is_discrete)
+    _legend(axis)
     return figures.save(figure, path)
 
 
 def root_locus(locus: RootLocus, path: PathLike) -> Figure:
     """Branches over the gain: crosses at the first one (open-loop poles), squares at the last, circles at zeros."""
-    figure = figures.new_figure("plot", 6.8, 5.4)
-    axis = figure.subplots()
+    figure, axis = _one_panel(6.8, 5.4)
     plane(axis, locus.poles)
     for k, branch in enumerate(locus.poles.T):
         axis.plot(branch.real, branch.imag, **_sparse(figures.style(k % len(figures.COLORS)), len(branch)))
@@ -286,8 +282,8 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
         inside = locus.poles.real[np.maximum(np.abs(locus.poles.real), np.abs(locus.poles.imag)) < near]
         axis.set_xlim(-near, near if locus.dt else max(float(inside.max(initial=0.0)), 0.0) + 0.15 * near)
         axis.set_ylim(-near, near)
-    design_plots.damping_grid(axis, locus.poles, discrete=bool(locus.dt))
-    axis.legend(fontsize="small", frameon=False)
+    damping_grid(axis, locus.poles, discrete=bool(locus.dt))
+    _legend(axis)
     outside = int(np.sum(np.maximum(np.abs(last.real), np.abs(last.imag)) > near))
     axis.set_title(
         "root locus" + (f" ({outside} of {len(last)} branches leave the picture)" if outside else "")
@@ -324,12 +320,190 @@ def _sparse(style: dict[str, Any], count: int) -> dict[str, Any]:
     return style | {"markevery": max(1, count // 12)} if "marker" in style else style
 
 
-def _chosen(what: str, given: Any, names: tuple[str, ...]) -> list[int]:
-    if given is None:
-        return list(range(len(names)))
-    found = []
-    for name in [given] if isinstance(given, str) else given:
-        if name not in names:
-            raise ArgumentError(unknown(f"plot: {what}: there is no", name, names))
-        found.append(names.index(name))
-    return found
+def _one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = figures.new_figure("plot", width, height)
+    return figure, figure.subplots()
+
+
+def _legend(axis: Axes, **where: Any) -> None:
+    axis.legend(fontsize="small", frameon=False, **where)
+
+
+def step_with_specs(G: StateSpace, t: Any, specs: Mapping[str, float], path: PathLike) -> Figure:
+    """The step response with what it may not enter: above the overshoot, before the rise, outside of the band."""
+    for name in specs:
+        check_known("plot: specs: there is no specification", name, SPECS)
+    band = float(specs.get("band", 0.02))
+    info = step_info(G, t=t, band=band)
+    found = G.step_response(t)
+    y, final, end = found.y[:, 0], info.final, float(found.t[-1])
+    figure, axis = _one_panel(7.6, 4.4)
+    kept: Any = dict(color="#b91c1c", alpha=0.12, linewidth=0)
+    top = max(float(y.max() / final), 1 + float(specs.get("overshoot", 0.0))) + 0.15
+    settling = float(specs.get("settling", end))
+    if "overshoot" in specs:
+        axis.fill_between([0, settling], (1 + specs["overshoot"]) * final, top * final, **kept)
+    if "settling" in specs:
+        axis.fill_between([settling, end], (1 + band) * final, top * final, **kept)
+        axis.fill_between([settling, end], 0.0, (1 - band) * final, **kept)
+    if "rise" in specs:  # counted from a tenth of the final value on
+        begun = float(found.t[int(np.argmax(y / final >= 0.1))])
+        axis.fill_between([min(begun + specs["rise"], settling), settling], 0.0, 0.9 * final, **kept)
+    axis.plot(found.t, y, **figures.style(0))
+    axis.axhline(final, color="black", linewidth=0.7, linestyle=":")
+    if np.isfinite(info.settling):
+        axis.axvline(info.settling, color="black", linewidth=0.7, linestyle="--")
+    share, settled = 100 * info.overshoot, f"within {100 * band:g} % after {info.settling:.3g} s"
+    told = f"overshoot {share:.1f} %, rise {info.rise:.3g} s, {settled}"
+    broken = [
+        name
+        for name, value in (("overshoot", info.overshoot), ("rise", info.rise), ("settling", info.settling))
+        if name in specs and value > specs[name]
+    ]
+    axis.set_title(figures.plain(told + (f"\nnot kept: {', '.join(broken)}" if broken else "")), fontsize=10)
+    axis.set_xlabel("t [s]")
+    unit = f" [{G.output_units[0]}]" if G.output_units[0] else ""
+    axis.set_ylabel(figures.plain(f"{G.output_names[0]}{unit}"))
+    axis.margins(x=0)
+    axis.grid(alpha=0.3)
+    return figures.save(figure, path)
+
+
+def loop_margins(L: StateSpace, frequency: Array, path: PathLike) -> Figure:
+    """The Bode diagram of a loop with its gain and phase margins drawn, and the distance to -1."""
+    from alembert.control.single_loop import margins
+
+    found = margins(L)
+    response = L.frequency_response(frequency)
+    magnitude, phase = response.magnitude_db[:, 0, 0], response.phase_deg[:, 0, 0]
+    phase = phase - 360 * np.round((np.median(phase) + 180) / 360)
+    figure = figures.new_figure("plot", 7.6, 5.6)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.semilogx(frequency, magnitude, **figures.style(0))
+    lower.semilogx(frequency, phase, **figures.style(0))
+    upper.axhline(0, color="black", linewidth=0.7)
+    lower.axhline(-180, color="black", linewidth=0.7)
+    drawn: Any = dict(color=figures.COLORS[1], linewidth=2.0)
+    if np.isfinite(found.gain) and np.isfinite(found.gain_frequency):
+        upper.plot([found.gain_frequency] * 2, [-20 * np.log10(found.gain), 0], **drawn)
+        lower.axvline(found.gain_frequency, color=figures.COLORS[1], linewidth=0.7, linestyle=":")
+    if np.isfinite(found.phase_frequency):
+        near = float(np.interp(found.phase_frequency, frequency, phase))
+        turn = -180 + 360 * np.round((near + 180) / 360)
+        lower.plot([found.phase_frequency] * 2, [turn, near], **drawn)
+        upper.axvline(found.phase_frequency, color=figures.COLORS[1], linewidth=0.7, linestyle=":")
+    gain = (
+        "any gain"
+        if np.isinf(found.gain)
+        else f"gain {20 * np.log10(found.gain):.1f} dB at {found.gain_frequency:.3g} rad/s"
+    )
+    turned = (
+        "any phase"
+        if np.isinf(found.phase_deg)
+        else f"phase {found.phase_deg:.1f} deg at {found.phase_frequency:.3g} rad/s"
+    )
+    state = "" if found.stable else "the closed loop is NOT stable; "
+    upper.set_title(f"{state}{gain}, {turned}, distance to -1: {found.distance:.3f}", fontsize=10)
+    upper.set_ylabel("magnitude [dB]")
+    lower.set_ylabel("phase [deg]")
+    lower.set_xlabel("frequency [rad/s]")
+    for axis in (upper, lower):
+        axis.grid(alpha=0.3, which="both")
+        axis.margins(x=0)
+    return figures.save(figure, path)
+
+
+def mu_bounds(response: MuResponse, path: PathLike) -> Figure:
+    """Upper and lower bound of mu over frequency, and what lies between them."""
+    figure, axis = _one_panel(7.4, 4.4)
+    w = response.frequency
+    axis.semilogx(w, response.upper, label="upper bound", **figures.style(0))
+    if np.any(response.lower > 0):
+        found = np.where(response.lower > 0, response.lower, np.nan)  # zero: none was found
+        axis.semilogx(w, found, label="lower bound", **figures.style(1))
+        axis.fill_between(w, response.lower, response.upper, color=figures.COLORS[0], alpha=0.1, linewidth=0)
+    axis.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
+    k = int(np.argmax(response.upper))
+    axis.plot([w[k]], [response.upper[k]], "o", color="black", ms=5, mfc="none")
+    axis.set_title(
+        f"largest upper bound at these frequencies: {response.upper[k]:.4g} at {w[k]:.4g} rad/s", fontsize=10
+    )
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("frequency [rad/s]")
+    axis.set_ylabel("structured singular value")
+    axis.grid(alpha=0.3, which="both")
+    axis.margins(x=0)
+    _legend(axis)
+    return figures.save(figure, path)
+
+
+def pareto(front: ParetoFront, path: PathLike) -> Figure:
+    """Cost of control over that of the structure, and the parameters over the share of control."""
+    figure = figures.new_figure("plot", 9.6, 4.2)
+    left, right = figure.subplots(1, 2)
+    left.plot(front.structure, front.control, marker="o", ms=4, **figures.style(0))
+    for k, side, away in ((0, "left", 8), (len(front.designs) - 1, "right", -14)):  # where the curve is not
+        left.annotate(f"share {front.shares[k]:.2g}", (front.structure[k], front.control[k]), xytext=(0, away),
+                      textcoords="offset points", fontsize="small", ha=side)  # fmt: skip
+    left.margins(0.1)
+    left.set_xlabel("cost of the structure")
+    left.set_ylabel("cost of control")
+    named = {name: [d.values[name] for d in front.designs] for name in front.designs[0].values}
+    figures.lines(right, front.shares, named, "parameters")
+    right.set_xlabel("share of control")
+    left.grid(alpha=0.3)
+    return figures.save(figure, path)
+
+
+def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
+    """Curves of equal damping and of equal frequency behind poles: rays and circles in the left half-plane, or what z =
+    exp(s dt) makes of them within the unit circle, frequencies in tenths of pi/dt."""
+    if discrete:
+        _discrete_grid(axis)
+        return
+    size = float(np.abs(poles).max(initial=0.0)) or 1.0
+    left, right = axis.get_xlim()
+    bottom, top = axis.get_ylim()
+    far = 2 * max(abs(left), abs(bottom), abs(top), size)
+    last = np.inf
+    for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
+        x, y = -zeta, np.sqrt(1 - zeta**2)
+        for sign in (1, -1):
+            axis.plot([0, far * x], [0, sign * far * y], color="black", alpha=0.18, linewidth=0.7)
+        reach = min(abs(left) / zeta, abs(top) / y) * 0.93
+        beside = (
+            reach * y if reach * abs(x) > 0.9 * abs(left) else np.inf
+        )  # at the left edge, one above the other
+        if left < 0 < top and (np.isinf(beside) or last - beside > 0.04 * (top - bottom)):
+            axis.text(reach * x, reach * y, f"{zeta:g}", fontsize=7, alpha=0.6)
+            last = beside
+    turn = np.linspace(np.pi / 2, 3 * np.pi / 2, 100)
+    step = 10 ** np.floor(np.log10(max(abs(left), top)))
+    step = step / 2 if max(abs(left), top) / step < 3 else step
+    for radius in np.arange(step, far, step)[:12]:
+        axis.plot(radius * np.cos(turn), radius * np.sin(turn), color="black", alpha=0.18, linewidth=0.7)
+    axis.set_xlim(left, right)
+    axis.set_ylim(bottom, top)
+
+
+def _discrete_grid(axis: Any) -> None:
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    thin = {"color": "black", "alpha": 0.18, "linewidth": 0.7}
+    for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
+        turn = np.linspace(0, np.pi, 120)  # the imaginary part of s dt
+        z = np.exp((-zeta / np.sqrt(1 - zeta**2) + 1j) * turn)
+        for sign in (1, -1):
+            axis.plot(z.real, sign * z.imag, **thin)
+        axis.text(z[45].real, z[45].imag, f"{zeta:g}", fontsize=7, alpha=0.6, clip_on=True)
+    angle = np.linspace(np.pi / 2, np.pi, 60)
+    for tenth in range(1, 11):
+        z = np.exp(tenth * np.pi / 10 * np.exp(1j * angle))
+        for sign in (1, -1):
+            axis.plot(z.real, sign * z.imag, **thin)
+    turn = np.linspace(0, 2 * np.pi, 200)
+    axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
+    axis.set_xlim(left, right)
+    axis.set_ylim(bottom, top)
+    axis.set_aspect("equal", adjustable="box")
+    axis.set_xlabel("real part of z")
+    axis.set_ylabel("imaginary part of z")

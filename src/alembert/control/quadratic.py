@@ -24,7 +24,7 @@ import scipy
 
 from alembert.control import arguments
 from alembert.control.interconnection import common_dt, feedback
-from alembert.control.modes import describe_unreached
+from alembert.control.reachability import describe_unreached
 from alembert.control.riccati import RiccatiSolution, care, dare
 from alembert.control.sampling import c2d
 from alembert.control.statespace import StateSpace
@@ -135,8 +135,7 @@ def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) ->
 
 
 def _filter(function: str, plant: StateSpace, process: Any, sensor: Any, through: Any) -> KalmanFilter:
-    G = plant.B if through is None else arguments.matrix(function, "through", through, rows=plant.order)
-    W = arguments.weight(function, "process", process, [f"w{k}" for k in range(G.shape[1])])
+    G, W = arguments.process_noise(function, plant, process, through)
     V = arguments.weight(function, "sensor", sensor, plant.output_names, definite=True)
     found = _solved(
         function,
@@ -217,8 +216,7 @@ def ltr(
         regulator = StateFeedback(plant, K, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = regulator.plant
     _check_recovery("ltr", recovery)
-    way = G.B if through is None else arguments.matrix("ltr", "through", through, rows=G.order)
-    W = arguments.weight("ltr", "process", process, [f"w{k}" for k in range(way.shape[1])])
+    way, W = arguments.process_noise("ltr", G, process, through)
     noise = scipy.linalg.block_diag(W, recovery * np.eye(G.shape[1]))
     found = _filter("ltr", G, noise, sensor, np.hstack([way, G.B]))
     return LQG(observer_controller(regulator, found), regulator, found)

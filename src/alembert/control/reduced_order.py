@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
-from alembert.control.gramian import Lyapunov
+from alembert.control.gramian import Lyapunov, semidefinite_root
 from alembert.control.interconnection import feedback
 from alembert.control.quadratic import LQG, lqg
 from alembert.control.reduction import balanced_truncation, reduce_controller
@@ -152,12 +152,7 @@ class _Loop:
 
     def __init__(self, plant: StateSpace, Q: Any, R: Any, process: Any, sensor: Any, through: Any) -> None:
         self.plant = plant
-        G = (
-            plant.B
-            if through is None
-            else arguments.matrix("reduced_lqg", "through", through, rows=plant.order)
-        )
-        W = arguments.weight("reduced_lqg", "process", process, [f"w{k}" for k in range(G.shape[1])])
+        G, W = arguments.process_noise("reduced_lqg", plant, process, through)
         self.W = G @ W @ G.T
         self.V = arguments.weight("reduced_lqg", "sensor", sensor, plant.output_names, definite=True)
         self.Q = arguments.weight("reduced_lqg", "Q", Q, plant.state_names)
@@ -213,13 +208,13 @@ class _Loop:
         free = np.zeros((m, p), bool)
         P = StateSpace(
             G.A,
-            np.hstack([_root(self.W), np.zeros((n, p)), G.B]),
-            np.vstack([_root(self.Q), np.zeros((m, n)), G.C]),
+            np.hstack([semidefinite_root(self.W), np.zeros((n, p)), G.B]),
+            np.vstack([semidefinite_root(self.Q).T, np.zeros((m, n)), G.C]),
             np.block(
                 [
                     [np.zeros((n, n + p)), np.zeros((n, m))],
-                    [np.zeros((m, n + p)), _root(self.R)],
-                    [np.zeros((p, n)), _root(self.V), np.zeros((p, m))],
+                    [np.zeros((m, n + p)), semidefinite_root(self.R).T],
+                    [np.zeros((p, n)), semidefinite_root(self.V), np.zeros((p, m))],
                 ]
             ),
         )
@@ -292,8 +287,3 @@ class _Loop:
         rest = np.eye(n) - T
         terms = A @ X, X @ A.T, self.W, -gain, rest @ gain @ rest.T
         return float(np.abs(sum(terms)).max() / max(np.abs(t).max() for t in terms))
-
-
-def _root(X: Array) -> Array:
-    values, V = np.linalg.eigh(X)
-    return np.asarray(V * np.sqrt(np.maximum(values, 0.0)) @ V.T)

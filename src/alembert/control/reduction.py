@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.control.gramian import Lyapunov, gramian_factors, lyapunov
+from alembert.control.gramian import Lyapunov, band_factor, gramian_factors, lyapunov, semidefinite_root
 from alembert.control.interconnection import common_dt, feedback, parallel, series
 from alembert.control.norms import PeakGain, linf_norm
 from alembert.control.riccati import care
@@ -188,7 +188,7 @@ def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -
     P = S @ S.T
     W = P @ stable.C.T + B @ D.T
     Q = care(stable.A, W, np.zeros_like(stable.A), -R_, -stable.C.T).X
-    R = _root(Q)
+    R = semidefinite_root(Q)
     values = np.minimum(np.linalg.svd(R.T @ S, compute_uv=False), 1.0)
     k = _order("stochastic_truncation", G, values, rest.order, order, None)
     tail = values[k:]
@@ -233,7 +233,7 @@ def _weighted(
     if output_weight is not None:
         whole = series(stable, twin(output_weight))
         Q = lyapunov(whole.A.T, whole.C.T @ whole.C)[:n, :n]
-    S, R = _root(P), _root(Q)
+    S, R = semidefinite_root(P), semidefinite_root(Q)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order(function, G, values, rest.order, order, None)
     return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
@@ -256,16 +256,10 @@ def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float
     if G.is_discrete:
         raise ArgumentError(f"{what} is for continuous systems; this one is sampled every {G.dt:g} s")
     stable, rest = _parts(what, G)
-    A, one = stable.A, np.eye(stable.order)
-    F = sum(
-        sign * np.imag(scipy.linalg.logm(1j * w * one - A)) / np.pi
-        for sign, w in ((1, high), (-1, low))
-        if w > 0
-    )
-    equation = Lyapunov(A)
+    F, equation = band_factor(stable.A, low, high), Lyapunov(stable.A)
     P = equation.solve(F @ stable.B @ stable.B.T + stable.B @ stable.B.T @ F.T)
     Q = equation.adjoint(F.T @ stable.C.T @ stable.C + stable.C.T @ stable.C @ F)
-    S, R = _root(P), _root(Q)
+    S, R = semidefinite_root(P), semidefinite_root(Q)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order(what, G, values, rest.order, order, None)
     reduced = _projected(stable, S, R, k)
@@ -379,8 +373,3 @@ def _residualised(G: StateSpace, S: Array, R: Array, k: int) -> StateSpace:
         C[:, :k] - C[:, k:] @ X[:, :k],
         D - C[:, k:] @ X[:, k:],
     )
-
-
-def _root(P: Array) -> Array:
-    values, vectors = np.linalg.eigh((P + P.T) / 2)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -25,6 +25,7 @@ import scipy
 
 from alembert.control import arguments
 from alembert.control.modal_form import ModalForm, modal_form
+from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -218,3 +219,37 @@ def settling_times(G: StateSpace, points: int = 500) -> Array:
     if G.is_discrete:
         return G.dt * np.arange(min(max(int(np.ceil(end / G.dt)), 10), 10 * points) + 1)
     return np.linspace(0.0, end, points)
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """Of a step response: its final value; the times from 10 to 90 % of it and until it stays within the band; and by which
+    share of it the response goes beyond."""
+
+    final: float
+    rise: float
+    settling: float
+    overshoot: float
+
+
+@takes_systems()
+def step_info(G: StateSpace, *, t: Any = None, band: float = 0.02) -> StepInfo:
+    """Of a stable system with one input and one output; times are those of the points of the response."""
+    if G.shape != (1, 1):
+        raise ArgumentError(
+            f"step_info: the system has shape {G.shape}, expected one input and one output; G['y', 'u'] takes a part"
+        )
+    if not G.is_stable:
+        raise ArgumentError("step_info: the system is not stable, its response has no final value")
+    final = float(G.dc_gain()[0, 0])
+    found = G.step_response(t)
+    if abs(final) < 1e-12 * max(float(np.abs(found.y).max()), 1e-300):
+        raise ArgumentError(
+            "step_info: the response goes back to zero, shares of its final value do not exist"
+        )
+    share = found.y[:, 0] / final
+    reached = [found.t[np.flatnonzero(share >= x)[0]] if np.any(share >= x) else np.inf for x in (0.1, 0.9)]
+    outside = np.flatnonzero(np.abs(share - 1) > band)
+    last = len(share) - 1
+    settled = 0.0 if not len(outside) else np.inf if outside[-1] == last else float(found.t[outside[-1] + 1])
+    return StepInfo(final, float(reached[1] - reached[0]), settled, max(float(share.max()) - 1, 0.0))

@@ -28,6 +28,25 @@ While G = C C^T has a low rank (that of B, twice as much after every step), C is
 There is one stabilising solution: what leaves no residual and a stable loop is it, however it was found. Steps of
 Newton's method (Kleinman 1968), a Lyapunov equation for the residual, recover digits that are lost; the relative
 residual that is left is part of the answer.
+
+The Riccati equation of a stable mechanical system with few inputs, in its modes.
+
+With x = V z, A = V diag(poles) V^-1, b = V^-1 B R^(-1/2) and q = V^H Q V the equation is
+
+    conj(pole_i) X_ij + X_ij pole_j + q_ij = (Z Z^H)_ij,        Z = X b                                                 (6)
+
+so that X follows from Z by divisions, and Z, as narrow as B, is all that is unknown. Newton's method on
+
+    F(Z) = [(Z Z^H - q) / (conj(pole_i) + pole_j)] b - Z = 0                                                            (7)
+
+is that of Kleinman (1968): from a Z whose feedback -Z^H is stabilising all others are, and they converge. Such a one is
+Z = diag(x) b for any x > 0, since diag(x) is a Lyapunov function of the free system; x is taken from the Riccati
+equations of the single modes,
+
+    2 Re(pole) x - x^2 |b|^2 + q = 0.                                                                                   (8)
+
+A step solves linear equations in as many unknowns as Z has entries. Poles come in pairs, one of each is enough: the other
+one has the conjugate Z. A real pole counts as half a pair.
 """
 
 from __future__ import annotations
@@ -41,7 +60,7 @@ import scipy
 
 from alembert.control import arguments
 from alembert.control.gramian import lyapunov
-from alembert.control.modal_riccati import modal_solution
+from alembert.control.modal_form import uncoupled_modes
 from alembert.errors import ArgumentError, NumericalError, warn
 
 Array = np.ndarray
@@ -53,6 +72,7 @@ _GOOD_START, _GOOD = 1e-6, 1e-12  # relative residual: for Newton's method to st
 _ROUGH = 1e-6  # relative residual from which users are told
 _STEPS = 8  # of Newton's method: from a residual of 1e-2 three lead to rounding
 _ROUNDING = 1e-14  # of poles, relative
+_SPLIT = 1e-6  # of the size of A: double eigenvalues split by some roots of rounding
 _CLEARLY_STABLE = 1e-11  # margin of the slowest pole, of the size of A: below, the pencil tells
 
 
@@ -76,42 +96,71 @@ class PencilUnits(NamedTuple):
 
 def care(A: Any, B: Any, Q: Any, R: Any, S: Any = None, *, function: str = "care") -> RiccatiSolution:
     """(1); Q and R are symmetric, R regular (it may be indefinite). `function` is whom messages name."""
-    A, B, Q, R, S = _read(function, A, B, Q, R, S)
-    n, m = B.shape
-    scaled, units = _scaled(A, B, Q, S, R)
-    found = _quick(scaled, discrete=False)
-    if found is None:
-        A, B, Q, S, R = scaled
-        Z = np.zeros
-        J = np.block([[A, Z((n, n)), B], [-Q, -A.T, -S], [S.T, B.T, R]])
-        found = _by_pencil(function, J, np.diag([1.0] * (2 * n) + [0.0] * m), scaled, discrete=False)
-    return _in_given_units(function, found, units)
+    return _solved(function, *_read(function, A, B, Q, R, S), discrete=False)
 
 
 def dare(A: Any, B: Any, Q: Any, R: Any, S: Any = None, *, function: str = "dare") -> RiccatiSolution:
     """(2); A may be singular. `function` is whom messages name."""
-    A, B, Q, R, S = _read(function, A, B, Q, R, S)
-    n, m = B.shape
-    scaled, units = _scaled(A, B, Q, S, R)
-    found = _quick(scaled, discrete=True)
-    if found is None:
-        A, B, Q, S, R = scaled
-        Z = np.zeros
-        J = np.block([[A, Z((n, n)), B], [-Q, np.eye(n), -S], [S.T, Z((m, n)), R]])
-        E = np.zeros_like(J)
-        E[:n, :n], E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = np.eye(n), A.T, -B.T
-        found = _by_pencil(function, J, E, scaled, discrete=True)
-    return _in_given_units(function, found, units)
+    return _solved(function, *_read(function, A, B, Q, R, S), discrete=True)
 
 
-def _by_pencil(
-    function: str, J: Array, E: Array, scaled: tuple[Array, ...], *, discrete: bool
+def _solved(
+    function: str, A: Array, B: Array, Q: Array, R: Array, S: Array, *, discrete: bool
 ) -> RiccatiSolution:
+    scaled, units = _scaled(A, B, Q, S, R)
+    found = _quick(scaled, discrete=discrete) or _by_pencil(function, scaled, discrete=discrete)
+    _refuse_hidden_modes(function, scaled, found.poles, discrete=discrete)
+    if found.residual > _ROUGH:
+        warn(
+            f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
+            "may have few digits; states far apart in size, or modes that are hardly reached or seen, make it so"
+        )
+    X = found.X / units.states / units.states[:, None] * units.cost
+    K = found.K / units.states * units.inputs[:, None]
+    return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
+
+
+def _refuse_hidden_modes(function: str, scaled: tuple[Array, ...], poles: Array, *, discrete: bool) -> None:
+    """Modes on the axis (the unit circle) that the cost does not see, or the inputs do not reach, have no stable solution:
+    rounding splits their double eigenvalues of (3) by its root, and what looks stable then is noise."""
+    A, B, Q, S, R = scaled
+    size = 1.0 if discrete else float(np.abs(A).max(initial=0.0))
+
+    def decay(x: Array) -> Array:
+        return np.abs(x) - 1 if discrete else x.real
+
+    if decay(poles).max(initial=-np.inf) < -_SPLIT * size:
+        return
+    free = np.linalg.solve(R, S.T) if np.any(S) else S.T
+    for M, N in ((A - B @ free, Q - S @ free), (A.T, B.T)):
+        values, V = np.linalg.eig(M)
+        for value in values[(np.abs(decay(values)) <= 1e-12 * size) & (values.imag >= 0)]:
+            U, s, _ = np.linalg.svd(V[:, np.abs(values - value) <= 1e-8 * size], full_matrices=False)
+            seen = np.linalg.svd(N @ U[:, s > 1e-6 * s[0]])[1]
+            if len(seen) < np.count_nonzero(s > 1e-6 * s[0]) or seen[-1] <= 1e-12 * np.linalg.norm(N):
+                raise NumericalError(_on_the_axis(function, np.array([value]), discrete=discrete))
+
+
+def _on_the_axis(function: str, values: Array, *, discrete: bool) -> str:
+    return (
+        f"{function}: the pencil has eigenvalues on {'the unit circle' if discrete else 'the imaginary axis'} "
+        f"({', '.join(f'{v:.4g}' for v in values)}): the inputs do not reach, or the cost does not see, a mode there"
+    )
+
+
+def _by_pencil(function: str, scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution:
     """(3)"""
     A, B, Q, S, R = scaled
+    n, m = B.shape
+    Z, E = np.zeros, np.diag([1.0] * (2 * n) + [0.0] * m)
+    if discrete:
+        J = np.block([[A, Z((n, n)), B], [-Q, np.eye(n), -S], [S.T, Z((m, n)), R]])
+        E[n : 2 * n, n : 2 * n], E[2 * n :, n : 2 * n] = A.T, -B.T
+    else:
+        J = np.block([[A, Z((n, n)), B], [-Q, -A.T, -S], [S.T, B.T, R]])
     equation = _dare_residual if discrete else _care_residual
     left = lambda X: equation(A, B, Q, R, S, X)  # noqa: E731
-    X = _stable_solution(function, J, E, len(A), B.shape[1], "iuc" if discrete else "lhp")
+    X = _stable_solution(function, J, E, n, m, "iuc" if discrete else "lhp")
     try:
         _check_stable(function, left(X)[2], discrete=discrete)
         X, residual = _refined(X, left, discrete=discrete)
@@ -128,17 +177,6 @@ def _gain(A: Array, B: Array, R: Array, S: Array, X: Array, *, discrete: bool) -
     if discrete:
         return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
     return np.linalg.solve(R, B.T @ X + S.T)
-
-
-def _in_given_units(function: str, found: RiccatiSolution, units: PencilUnits) -> RiccatiSolution:
-    if found.residual > _ROUGH:
-        warn(
-            f"{function}: the Riccati equation is solved to {found.residual:.1e} of its largest term only, and gains "
-            "may have few digits; states far apart in size, or modes that are hardly reached or seen, make it so"
-        )
-    X = found.X / units.states / units.states[:, None] * units.cost
-    K = found.K / units.states * units.inputs[:, None]
-    return RiccatiSolution(X, K, np.sort_complex(found.poles), found.residual)
 
 
 def _quick(scaled: tuple[Array, ...], *, discrete: bool) -> RiccatiSolution | None:
@@ -312,10 +350,7 @@ def _stable_solution(function: str, J: Array, E: Array, n: int, m: int, half: st
     if np.count_nonzero(inside[: 2 * n] & np.isfinite(values)) != n:
         finite = values[np.isfinite(values)]
         near = finite[np.argsort(np.abs(finite.real) if half == "lhp" else np.abs(np.abs(finite) - 1))[:2]]
-        raise NumericalError(
-            f"{function}: the pencil has eigenvalues on {where} ({', '.join(f'{v:.4g}' for v in near)}): "
-            "the inputs do not reach, or the cost does not see, a mode there"
-        )
+        raise NumericalError(_on_the_axis(function, near, discrete=half == "iuc"))
     U1, U2 = Z[:n, :n], Z[n:, :n]
     if np.linalg.cond(U1) > 1e15:
         raise NumericalError(
@@ -381,3 +416,94 @@ def _check_stable(function: str, closed: Array, *, discrete: bool) -> Array:
             "the cost does not see it"
         )
     return poles
+
+
+FEW_INPUTS = 3
+"""with more of them a step takes as long as the method of doubling"""
+_FROM = 40  # states; below, the method of doubling takes no longer
+_STEPS = 30
+_SETTLED = 1e-13  # of Z
+
+
+class _Pairs(NamedTuple):
+    """One mode of each pair: 1 / (conj(pole_i) + pole_j) and q_ij for j in the half kept, and for its conjugate."""
+
+    b: Array
+    kept: Array
+    other: Array
+    q_kept: Array
+    q_other: Array
+
+
+def modal_solution(A: Array, C: Array, Q: Array) -> Array | None:
+    """X of A^T X + X A - X C C^T X + Q = 0; None where A is not stable, is not mechanical with modes that damping
+    does not couple, or Newton's method does not settle."""
+    n, m = C.shape
+    modes = uncoupled_modes(A) if n >= _FROM and m <= FEW_INPUTS else None
+    if modes is None or not np.all(modes.poles.real < 0):
+        return None
+    half = modes.poles.imag >= 0
+    poles, V, W = modes.poles[half], modes.V[:, half], modes.inverse[half]
+    weights = np.where(poles.imag == 0, 0.5, 1.0)
+    if round(2 * weights.sum()) != n:
+        return None
+    QV = Q @ V
+    pairs = _Pairs(
+        W @ C,
+        weights / (poles.conj()[:, None] + poles),
+        weights / (poles.conj()[:, None] + poles.conj()),
+        V.conj().T @ QV,
+        V.conj().T @ QV.conj(),
+    )
+    Z = _settled(pairs, _single_modes(pairs, poles))
+    if Z is None:
+        return None
+    W = W * weights[:, None]
+    kept = (Z @ Z.conj().T - pairs.q_kept) * pairs.kept / weights
+    other = (Z @ Z.T - pairs.q_other) * pairs.other / weights
+    return np.asarray(2 * (W.conj().T @ (kept @ W + other @ W.conj())).real)
+
+
+def _single_modes(pairs: _Pairs, poles: Array) -> Array:
+    """(8)"""
+    rate, reach = poles.real, np.sum(np.abs(pairs.b) ** 2, axis=1)
+    q = np.maximum(np.diag(pairs.q_kept).real, 0.0)
+    x = q / (np.sqrt(rate**2 + reach * q) - rate)
+    return x[:, None] * pairs.b
+
+
+def _settled(pairs: _Pairs, Z: Array) -> Array | None:
+    """Newton's method for (7), as long as it gains."""
+    before = np.inf
+    for _ in range(_STEPS):
+        F = _left(pairs, Z)
+        size = float(np.abs(F).max() / max(np.abs(Z).max(), 1e-300))
+        if size <= _SETTLED or before < 1e-9 <= 1e4 * size:
+            return Z
+        if not np.isfinite(size):
+            return None
+        Z, before = Z - _step(pairs, Z, F), size
+    return None
+
+
+def _left(pairs: _Pairs, Z: Array) -> Array:
+    kept = pairs.kept * (Z @ Z.conj().T - pairs.q_kept)
+    other = pairs.other * (Z @ Z.T - pairs.q_other)
+    return np.asarray(kept @ pairs.b + other @ pairs.b.conj() - Z)
+
+
+def _step(pairs: _Pairs, Z: Array, F: Array) -> Array:
+    """What Newton's method takes off Z: real and imaginary parts of it are the unknowns."""
+    b = pairs.b
+    k, m = b.shape
+    along = pairs.kept @ (Z.conj()[:, :, None] * b[:, None]).reshape(k, -1)
+    along += pairs.other @ (Z[:, :, None] * b.conj()[:, None]).reshape(k, -1)
+    of_step = pairs.other[:, None, :, None] * Z[:, None, None, :] * b.conj().T[:, :, None]
+    of_conjugate = pairs.kept[:, None, :, None] * Z[:, None, None, :] * b.T[:, :, None]
+    each = np.arange(k)
+    of_step[each, :, each] += np.swapaxes(along.reshape(k, m, m), 1, 2) - np.eye(m)
+    of_step, of_conjugate = (x.reshape(k * m, k * m) for x in (of_step, of_conjugate))
+    real, imaginary = of_step + of_conjugate, of_step - of_conjugate
+    M = np.block([[real.real, -imaginary.imag], [real.imag, imaginary.real]])
+    found = np.linalg.solve(M, np.concatenate([F.real.ravel(), F.imag.ravel()]))
+    return np.asarray((found[: k * m] + 1j * found[k * m :]).reshape(k, m))

@@ -56,9 +56,9 @@ class MuResponse:
 
     def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
         """Both bounds over frequency; needs matplotlib. `path` saves it."""
-        from alembert.control import design_plots
+        from alembert.control import plots
 
-        return design_plots.mu_bounds(self, path)
+        return plots.mu_bounds(self, path)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,7 @@ Frequency responses come from the undamped modes, K Phi = M Phi Omega^2, in whic
 and from n numbers a frequency where damping is modal, Phi^T D Phi = diag(2 zeta omega). Position singular values are
 sqrt(eig(P_q Q_q)) of the position blocks of the gramians (Meyer and Srinivasan 1996, "Balancing and model reduction for
 second-order form linear systems", IEEE Trans. Automatic Control 41); balancing these blocks and truncating leaves a
-system of the form (1). Of a band of frequencies the gramian is (Gawronski and Juang 1990)
-
-    F P + P F^H,   F = j/(2 pi) [ln((A + jw)(A - jw)^-1)] between the ends of the band                       (3)
+system of the form (1), for all frequencies or by the gramians of a band (Gawronski and Juang 1990).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
-from alembert.control.gramian import Lyapunov
+from alembert.control.gramian import Lyapunov, band_factor, semidefinite_root
 from alembert.control.responses import FrequencyResponse, ResponseEvaluator
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -153,7 +151,7 @@ class SecondOrder:
     def reduced(self, size: int, *, band: tuple[float, float] | None = None) -> SecondOrder:
         """`size` positions: P_q and Q_q balanced, the rest left out. Stable where the result says so; no bound is known.
 
-        With `band`, from one frequency to another in rad/s, only these count in P_q and Q_q, (3).
+        With `band`, from one frequency to another in rad/s, only these count in P_q and Q_q.
         """
         if not 0 < size <= self.size:
             raise ArgumentError(f"reduced: size is {size!r}, expected 1 to {self.size} positions")
@@ -175,7 +173,7 @@ class SecondOrder:
             )
         equation = Lyapunov(G.A)
         P, Q = equation.solve(G.B @ G.B.T), equation.adjoint(G.C.T @ G.C)
-        S, R = (_factor(_within(A, X, band)[:n, :n]) for A, X in ((G.A, P), (G.A.T, Q)))
+        S, R = (semidefinite_root(_within(A, X, band)[:n, :n]) for A, X in ((G.A, P), (G.A.T, Q)))
         U, s, V = np.linalg.svd(R.T @ S)
         return (S, R), s, U, V
 
@@ -194,27 +192,13 @@ class SecondOrder:
 
 
 def _within(A: Array, P: Array, band: tuple[float, float] | None) -> Array:
-    """(3)"""
     if band is None:
         return P
     low, high = (float(x) for x in band)
     if not 0 <= low < high < np.inf:
         raise ArgumentError(f"reduced: band is {band!r}, expected two frequencies, the first smaller")
-    values, V = np.linalg.eig(A)
-    turn = 1j / (2 * np.pi) * (np.log((values + 1j * high) / (values - 1j * high)) - _angle(values, low))
-    F = V @ np.linalg.solve(V.T, np.diag(turn)).T
-    found = (F @ P + P @ F.conj().T).real
-    return (found + found.T) / 2
-
-
-def _angle(values: Array, w: float) -> Array:
-    return np.log((values + 1j * w) / (values - 1j * w)) if w else np.zeros_like(values)
-
-
-def _factor(P: Array) -> Array:
-    """S with S S^T = P, for a P that is positive semidefinite but for rounding."""
-    values, vectors = np.linalg.eigh(P)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    found = band_factor(A, low, high) @ P
+    return found + found.T
 
 
 def _symmetric(K: Array) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
+from alembert.control.gramian import semidefinite_root
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
@@ -37,9 +38,7 @@ def triangular_root(columns: Array) -> Array:
 
 def covariance_root(function: str, name: str, value: Any, signals: Any) -> Array:
     """A root of a covariance: given as a matrix, as its diagonal, or as one number."""
-    P = arguments.weight(function, name, value, signals)
-    values, vectors = np.linalg.eigh(P)
-    return triangular_root(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return triangular_root(semidefinite_root(arguments.weight(function, name, value, signals)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +112,9 @@ class SquareRootKalman:
             raise ArgumentError(
                 f"{what}: the plant is continuous, expected a sampled one; al.control.c2d(plant, dt) makes it"
             )
-        way = G.B if self.through is None else arguments.matrix(what, "through", self.through, rows=G.order)
-        names = [f"w{k}" for k in range(way.shape[1])]
+        way, W = arguments.process_noise(what, G, self.process, self.through)
         object.__setattr__(self, "through", way)
-        object.__setattr__(self, "process", way @ covariance_root(what, "process", self.process, names))
+        object.__setattr__(self, "process", way @ semidefinite_root(W))
         object.__setattr__(self, "sensor", covariance_root(what, "sensor", self.sensor, G.output_names))
 
     def start(self, x: Any, covariance: Any) -> LinearEstimate:

@@ -309,8 +309,8 @@ class StateSpace:
         return np.sort_complex(np.linalg.eigvals(self.A))
 
     def zeros(self) -> Array:
-        """Transmission zeros: where the system matrix loses rank; see `alembert.control.zeros`."""
-        from alembert.control.zeros import transmission_zeros
+        """Transmission zeros: where the system matrix loses rank; see `alembert.control.reachability`."""
+        from alembert.control.reachability import transmission_zeros
 
         return transmission_zeros(self)
 
@@ -328,7 +328,7 @@ class StateSpace:
 
     def minimal(self, *, tolerance: float = 1e-10) -> StateSpace:
         """Without the states that inputs do not reach or outputs do not see; in orthogonal coordinates."""
-        from alembert.control.zeros import minimal
+        from alembert.control.reachability import minimal
 
         return minimal(self, tolerance)
 

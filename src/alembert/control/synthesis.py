@@ -25,7 +25,7 @@ import numpy as np
 
 from alembert.control import arguments
 from alembert.control.interconnection import feedback, lft
-from alembert.control.modes import describe_unreached
+from alembert.control.reachability import describe_unreached
 from alembert.control.riccati import care
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.control import arguments
 from alembert.control.interconnection import append, series, static
 from alembert.control.statespace import StateSpace
@@ -119,6 +120,17 @@ def times_polynomial(G: StateSpace, coefficients: Any) -> StateSpace:
         C, D = C @ G.A, C @ G.B
         C_sum, D_sum = C_sum + factor * C, D_sum + factor * D
     return G.with_matrices(G.A, G.B, C_sum, D_sum)
+
+
+def weight_of(function: str, name: str, W: Any, size: int, dt: float = 0.0) -> StateSpace:
+    """A weight of signals: a system, (numerator, denominator), a matrix or a number; of one signal, it is taken for each."""
+    if isinstance(W, tuple):
+        try:
+            W = tf(*W)
+        except ArgumentError as error:
+            raise ArgumentError(f"{function}: {name}: {str(error).partition(': ')[2]}") from None
+    W = W if isinstance(W, StateSpace) else static(np.eye(size) * W if is_number(W) else W, dt=dt)
+    return append(*([W] * size)) if W.shape == (1, 1) and size > 1 else W
 
 
 def polynomial(function: str, value: Any) -> Array:

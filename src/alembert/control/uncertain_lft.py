@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import check_known
 from alembert.control import arguments
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.reachability import reachability
 from alembert.errors import ArgumentError, NumericalError
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 
@@ -89,8 +89,7 @@ class Uncertain:
         Full elements take a matrix, sectors the slope of a straight line.
         """
         for name in values:
-            if name not in self.copies:
-                raise ArgumentError(unknown("at: there is no parameter", name, self.copies))
+            check_known("at: there is no parameter", name, self.copies)
         parts = []
         for name, n in self.copies.items():
             low, high = self.ranges[name]
@@ -120,8 +119,9 @@ class Uncertain:
     def __add__(self, other: Any) -> Uncertain:
         if _is_system(other):
             return NotImplemented
-        b = uncertain(other)
-        a, b = _fitted(self, b)
+        a, b = self, uncertain(other)
+        if a.shape != b.shape:
+            raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not add")
         return merged(
             scipy.linalg.block_diag(a.M11, b.M11),
             np.vstack([a.M12, b.M12]),
@@ -340,9 +340,14 @@ def merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Unce
     return made.reduced()
 
 
+def _first(U: Uncertain, name: str) -> int:
+    """Where the copies of an element begin."""
+    return sum(U.copies[other] for other in list(U.copies)[: list(U.copies).index(name)])
+
+
 def _without_unused(U: Uncertain, name: str) -> Uncertain:
     """Without uses of an element that nothing goes into, or whose output goes nowhere."""
-    first = sum(U.copies[other] for other in list(U.copies)[: list(U.copies).index(name)])
+    first = _first(U, name)
     size, drop = U.sizes.get(name, 1), []
     small = 1e-13 * max(float(np.abs(X).max(initial=0.0)) for X in (U.M11, U.M12, U.M21))
     for start in range(first, first + U.copies[name], size):
@@ -358,11 +363,7 @@ def _without_unused(U: Uncertain, name: str) -> Uncertain:
 
 def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
     """The copies of one parameter that other signals reach, and that reach them."""
-    first = 0
-    for other, n in U.copies.items():
-        if other == name:
-            break
-        first += n
+    first = _first(U, name)
     for side in ("in", "out"):
         n = U.copies[name]
         own = np.arange(first, first + n)
@@ -386,12 +387,6 @@ def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
 def _is_system(value: Any) -> bool:
     """Systems take matrices in, not the other way round."""
     return hasattr(value, "order") and hasattr(value, "dt")
-
-
-def _fitted(a: Uncertain, b: Uncertain) -> tuple[Uncertain, Uncertain]:
-    if a.shape != b.shape:
-        raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not add")
-    return a, b
 
 
 def _spread(a: Uncertain, n: int) -> Uncertain:

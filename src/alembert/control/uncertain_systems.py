@@ -89,13 +89,13 @@ class UncertainSystem:
     def __mul__(self, other: Any) -> UncertainSystem:
         """`other` first."""
         G = as_uncertain_system(other)
-        return _wired("*", G, self, second=[[1, 0]], out=1)
+        return _wired("*", G, self, out=1)
 
     def __rmul__(self, other: Any) -> UncertainSystem:
         return as_uncertain_system(other) * self
 
     def __add__(self, other: Any) -> UncertainSystem:
-        return _wired("+", self, as_uncertain_system(other), second=[[0, 0]], common=True, out=2)
+        return _wired("+", self, as_uncertain_system(other), beside=True, out=2)
 
     __radd__ = __add__
 
@@ -114,7 +114,7 @@ class UncertainSystem:
             raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
         p, m = self.shape
         K = np.eye(m, p) * K if np.ndim(K) == 0 and isinstance(K, int | float) and p == m else K
-        return _wired("feedback", self, as_uncertain_system(K), first=sign, second=[[1, 0]], out=0)
+        return _wired("feedback", self, as_uncertain_system(K), back=sign, out=0)
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -151,16 +151,9 @@ def uncertain_system(A: Any, B: Any, C: Any, D: Any = None, *, dt: float = 0.0) 
 
 
 def _wired(
-    function: str,
-    G: UncertainSystem,
-    K: UncertainSystem,
-    *,
-    first: int = 0,
-    second: Any,
-    out: int,
-    common: bool = False,
+    function: str, G: UncertainSystem, K: UncertainSystem, *, back: int = 0, beside: bool = False, out: int
 ) -> UncertainSystem:
-    """u_G = r + first y_K,  u_K = second [y_G y_K] (+ r); the outputs are those of G (0), K (1) or their sum (2)."""
+    """u_G = r + back y_K;  u_K = y_G, or r where it is `beside` G; the outputs are those of G (0), K (1) or both (2)."""
     (pg, mg), (pk, mk) = G.shape, K.shape
     wants = {"*": mk == pg, "+": (pg, mg) == (pk, mk), "feedback": (mk, pk) == (pg, mg)}
     if not wants[function]:
@@ -169,18 +162,17 @@ def _wired(
         )
     both = append(G.open(), K.open())
     a, b = len(G.matrix.M11), len(K.matrix.M11)
-    r = mg
     # inputs (w_G, u_G, w_K, u_K), outputs (z_G, y_G, z_K, y_K)
     F = np.zeros((a + mg + b + mk, a + pg + b + pk))
-    E = np.zeros((a + mg + b + mk, a + b + r))
+    E = np.zeros((a + mg + b + mk, a + b + mg))
     E[:a, :a], E[a + mg : a + mg + b, a : a + b] = np.eye(a), np.eye(b)
     E[a : a + mg, a + b :] = np.eye(mg)
-    if first:
-        F[a : a + mg, a + pg + b :] = first * np.eye(mg)
-    if second[0][0]:
-        F[a + mg + b :, a : a + pg] = np.eye(mk)
-    if common:
+    if back:
+        F[a : a + mg, a + pg + b :] = back * np.eye(mg)
+    if beside:
         E[a + mg + b :, a + b :] = np.eye(mk)
+    else:
+        F[a + mg + b :, a : a + pg] = np.eye(mk)
     P = close(f"UncertainSystem: {function}", both, F, E)
     own, others = np.eye(pg, len(F[0]), a), np.eye(pk, len(F[0]), a + pg + b)
     picked = [own, others, own + others if pg == pk else own][out]

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from alembert.control import arguments
+from alembert.control.gramian import semidefinite_root
 from alembert.control.interconnection import append, common_dt, series, static
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import Synthesis, h2syn
 from alembert.control.system_arguments import takes_systems
-from alembert.control.transfer import polynomial, tf, times_polynomial
+from alembert.control.transfer import polynomial, tf, times_polynomial, weight_of
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -99,9 +100,8 @@ def weighted_lqg(
     """
     what = "weighted_lqg"
     n, (p, m) = plant.order, plant.shape
-    G = plant.B if through is None else arguments.matrix(what, "through", through, rows=n)
-    k = G.shape[1]
-    W = arguments.weight(what, "process", process, [f"w{i}" for i in range(k)])
+    G, W = arguments.process_noise(what, plant, process, through)
+    k = len(W)
     V = arguments.weight(what, "sensor", sensor, plant.output_names, definite=True)
     given = (("output_weight", output_weight, p), ("control_weight", control_weight, m))
     Wy, Wu = (_system(what, name, x, size) for name, x, size in given)
@@ -113,12 +113,16 @@ def weighted_lqg(
         np.hstack([G, zero((n, p)), plant.B]),
         np.vstack([plant.C, zero((m, n)), plant.C]),
         np.block(
-            [[zero((p, k + p)), plant.D], [zero((m, k + p)), np.eye(m)], [zero((p, k)), _root(V), plant.D]]
+            [
+                [zero((p, k + p)), plant.D],
+                [zero((m, k + p)), np.eye(m)],
+                [zero((p, k)), semidefinite_root(V), plant.D],
+            ]
         ),
         plant.dt,
         state_names=plant.state_names,
     )
-    first = append(colour * static(_root(W), dt=colour.dt), static(np.eye(p + m), dt=plant.dt))
+    first = append(colour * static(semidefinite_root(W), dt=colour.dt), static(np.eye(p + m), dt=plant.dt))
     P = series(first, base, append(Wy, Wu, static(np.eye(p), dt=plant.dt)))
     inputs = [*(f"w{i}" for i in range(k)), *(f"v{i}" for i in range(p)), *plant.input_names]
     outputs = [*(f"z{i}" for i in range(P.shape[0] - p)), *plant.output_names]
@@ -129,25 +133,13 @@ def weighted_lqg(
         raise NumericalError(f"{what}: {str(error).partition(': ')[2]}") from None
 
 
-def _root(W: Array) -> Array:
-    values, vectors = np.linalg.eigh(W)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
 def _weight(name: str, W: Any, size: int) -> StateSpace | None:
     return None if W is None else _system("augment", name, W, size)
 
 
 def _system(function: str, name: str, W: Any, size: int) -> StateSpace:
     """A stable weight of `size` signals."""
-    if isinstance(W, tuple):
-        try:
-            W = tf(*W)
-        except ArgumentError as error:
-            raise ArgumentError(f"{function}: {name}: {str(error).partition(': ')[2]}") from None
-    W = W if isinstance(W, StateSpace) else static(W)
-    if W.shape == (1, 1) and size > 1:
-        W = append(*([W] * size))
+    W = weight_of(function, name, W, size)
     if W.shape[1] != size:
         raise ArgumentError(f"{function}: {name} has {W.shape[1]} inputs, expected 1 or {size}")
     if not W.is_stable:

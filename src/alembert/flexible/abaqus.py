@@ -12,7 +12,7 @@ import scipy
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.flexible.finite_elements import FiniteElements, UnitSystem
-from alembert.flexible.output4 import lines_of
+from alembert.flexible.nastran_output import lines_of
 
 Array = np.ndarray
 

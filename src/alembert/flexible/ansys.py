@@ -32,8 +32,7 @@ import scipy
 
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import DIRECTIONS, SYMMETRIC, FiniteElements, UnitSystem, unit_system
-from alembert.flexible.output4 import content_of, lines_of
-from alembert.flexible.structure_report import RIGID
+from alembert.flexible.nastran_output import content_of, lines_of
 
 Array = np.ndarray
 MOST = 8_000_000_000
@@ -218,7 +217,7 @@ def _superelement(file: _Records, header: Array, units: UnitSystem) -> FiniteEle
     fe = FiniteElements.of_matrices(
         T @ M @ T.T, T @ K @ T.T, places[used, :3], dofs, names=names, units=units
     )
-    held = [d for d, strain in zip(DIRECTIONS, fe.strain, strict=True) if strain > RIGID]
+    held = [d for d, strain in zip(DIRECTIONS, fe.strain, strict=True) if strain > fe.rounding]
     if held:
         raise FileError(
             f"{path}: rigid motions of its nodes along {', '.join(held)} take forces. Supports hold it: a body is held "

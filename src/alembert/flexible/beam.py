@@ -23,6 +23,15 @@ would be outweighed by the first deflections beyond the sections' radius of gyra
 
 Coordinates are displacements (bending, axial, in metres) or angles (torsion) where the shape is largest: at the tip for
 clamped modes.
+
+Beams in segments are for deflections that are not small against the length. Modal segments bend: each has the shapes that
+move its tip. Rigid ones have joints between them. The bending and the twist of each of k equal parts of the length h = L/k
+are then gathered in the middle of the part, in springs of
+
+    EI_y / h,   EI_z / h,   GJ / h                                                                            (6)
+
+so that bodies of the lengths h/2, h, ..., h, h/2 follow one another (rigid finite elements). Angles are the only
+coordinates; the limit is Eisler's inextensible element. Errors are h^2, those of modal segments h^3.
 """
 
 from __future__ import annotations
@@ -35,13 +44,14 @@ import numpy as np
 import scipy
 
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar
-from alembert.flexible import segments as in_segments
+from alembert.expression import Expression, Scalar, scalar
 from alembert.flexible.beam_shapes import Shapes, family_of
+from alembert.flexible.finite_elements import point_masses
+from alembert.joints import Friction, JointType, Revolute, Spherical, Spring, Universal
 from alembert.model.elements import SegmentChain
 from alembert.model.inertia import Inertia
 from alembert.model.modal import MassBeyond, ModalBody, ModalNode, Stiffening
-from alembert.model.placement import plus
+from alembert.model.placement import Placement, plus
 
 Array = np.ndarray
 Ends = Literal["clamped", "free", "pinned", "craig-bampton"]
@@ -51,6 +61,11 @@ ROUNDING = 1e-9
 """of the modes, which come from an eigenproblem of condition 1e6"""
 MOST = 20
 """modes of a family: the polynomials of higher degree that more would need lose digits"""
+_TENTHS = {f"0.{k}": k / 10 for k in range(1, 10)}
+"""nodes that every beam has, by fractions of its length: for frames, loads and pictures"""
+_OF_THE_WHOLE = ("segments", "length", "ends", "damping_ratio", "tip", "nodes")
+"""arguments of a beam that its segments do not have in common"""
+_AXES = {"GJ": (1.0, 0.0, 0.0), "EI_y": (0.0, 1.0, 0.0), "EI_z": (0.0, 0.0, 1.0)}
 
 
 @overload
@@ -108,19 +123,19 @@ def beam(  # type: ignore[misc]
     `ModelBuilder.body` takes in the place of one. With `rigid` as well the segments are rigid, and joints with springs
     between them bend and twist: angles are the only coordinates.
     """
-    in_segments.check_numbers(
+    _check_numbers(
         {"rhoI_y": rhoI_y, "rhoI_z": rhoI_z}, {"kGA_y": kGA_y, "kGA_z": kGA_z}, damping, tip, nodes
     )
     if segments is not None:
         whole = dict(locals())
-        return in_segments.rigid(whole) if whole.pop("rigid") else in_segments.modal(whole, beam)
+        return _rigid_segments(whole) if whole.pop("rigid") else _modal_segments(whole)
     if rigid:
         raise ModelError("beam: rigid=True is of segments; give their number, segments=")
     properties = {"length": length, "rhoA": rhoA, "EI_y": EI_y, "EI_z": EI_z, "GJ": GJ, "EA": EA}
     needed = {"bending_y": "EI_z", "bending_z": "EI_y", "torsion": "GJ", "axial": "EA"}
     counts = {"bending_y": bending_y, "bending_z": bending_z, "torsion": torsion, "axial": axial}
     _check_properties(properties, counts, needed, ends)
-    offset = in_segments.checked_offset(mass_offset)
+    offset = _checked_offset(mass_offset)
     if torsion and not rhoI_y + rhoI_z + float(offset @ offset) > 0:
         raise ModelError("beam: torsion needs the sections' moments of inertia, rhoI_y or rhoI_z")
     for name, given, inertia in (("kGA_y", kGA_y, rhoI_z), ("kGA_z", kGA_z, rhoI_y)):
@@ -166,7 +181,7 @@ def beam(  # type: ignore[misc]
             "beam: no modes; give bending_y, bending_z, torsion or axial, or make it rigid with an Inertia"
         )
     masses, positions, shapes, chi = _points(families, L, line, rhoI_y, rhoI_z, offset, tip)
-    fractions = {"root": 0.0} | in_segments.TENTHS | {"tip": 1.0} | dict(nodes or {})
+    fractions = {"root": 0.0} | _TENTHS | {"tip": 1.0} | dict(nodes or {})
     places = [_node(name, xi, families, L) for name, xi in fractions.items()]
     beyond = {
         name: _points(families, L, line, rhoI_y, rhoI_z, offset, tip, start=float(xi))[:3]
@@ -211,7 +226,7 @@ def _check_properties(
     for name, value in properties.items():
         if isinstance(value, Expression) or (value is None and name not in ("length", "rhoA")):
             continue
-        in_segments.positive(name, value)
+        _positive(name, value)
     for kind, n in counts.items():
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ModelError(f"beam: {kind} is {n!r}, expected a number of modes")
@@ -289,25 +304,14 @@ def _points(
         parts.append((line * L * weights, center + offset, *_carried(*fields, offset)))
     if tip is not None:
         end = _sections(families, np.ones(1), L, whole)[:3]
-        for mass, place in _point_masses(tip):
+        mass, places = point_masses(tip)
+        for place in places:
             parts.append((np.array([mass]), np.array([[L, 0.0, 0.0]]) + place, *_carried(*end, place)))
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
-def _point_masses(body: Inertia) -> list[tuple[float, Array]]:
-    """Six points on the principal axes with the mass, the centre and the tensor of a body."""
-    m, c = float(body.mass), np.array([float(x) for x in body.com])  # type: ignore[arg-type]
-    moments, axes = np.linalg.eigh(np.asarray(body.matrix()))
-    second = np.maximum(moments.sum() / 2 - moments, 0.0)  # int x x' about the centre, on the principal axes
-    points = []
-    for k in range(3):
-        arm = np.sqrt(3 * second[k] / m) * axes[:, k]
-        points += [(m / 6, c + arm), (m / 6, c - arm)]
-    return points
-
-
 def _node(name: str, xi: float, families: list[Shapes], L: float) -> ModalNode:
-    in_segments.check_fraction(name, xi)
+    _check_fraction(name, xi)
     displaced, turned, chi, twist = _sections(families, np.array([float(xi)]), L)
     loads = np.concatenate([family.loads(float(xi), L) for family in families])
     parts: list[Any] = [(L * xi, 0.0, 0.0), displaced[0], turned[0], chi[0], _clean(loads)]
@@ -411,3 +415,154 @@ def _check_ratio(unit: ModalBody, ratio: Any, powers: list[dict[str, float]]) ->
                 f"beam: damping_ratio is {ratio!r}, but {unit.modes[j]!r} and {unit.modes[i]!r} may {why} as expressions "
                 "in their stiffness change; give damping=(a, b), or one ratio for all"
             )
+
+
+def _modal_segments(given: Mapping[str, Any]) -> SegmentChain:
+    """Equal segments; a node where two of them meet is the tip of the first."""
+    count, length = given["segments"], given["length"]
+    _check_segments(given)
+    own: list[dict[str, float]] = [{} for _ in range(count)]
+    places: dict[str, tuple[int, Scalar | str]] = {"root": (0, "root"), "tip": (count - 1, "tip")}
+    for name, xi in (_TENTHS | dict(given["nodes"] or {})).items():
+        _check_fraction(name, xi)
+        k = max(int(np.ceil(xi * count - 1e-12)) - 1, 0)
+        own[k][name] = min(xi * count - k, 1.0)
+        places[name] = (k, name)
+    common = {name: value for name, value in given.items() if name not in _OF_THE_WHOLE}
+    # what is no number is refused with the properties of the first segment
+    part: Any = length / count if isinstance(length, int | float | np.number | Expression) else length
+    parts: list[ModalBody] = [
+        beam(part, **common, ends="craig-bampton", nodes=own[k], tip=given["tip"] if k == count - 1 else None)
+        for k in range(count)
+    ]
+    # of the tenths, those of the whole
+    kept = [
+        dataclasses.replace(part, nodes=tuple(x for x in part.nodes if x.name in {"root", "tip", *own[k]}))
+        for k, part in enumerate(parts)
+    ]
+    return SegmentChain(tuple(kept), places)
+
+
+def _rigid_segments(given: Mapping[str, Any]) -> SegmentChain:
+    """Rigid bodies with the springs (6) between them."""
+    _check_segments(given)
+    count, offset = given["segments"], _checked_offset(given["mass_offset"])
+    L, line = (_positive(name, given[name]) for name in ("length", "rhoA"))
+    left_out = ("EA", "kGA_y", "kGA_z", "bending_y", "bending_z", "torsion", "axial")
+    for name in left_out:
+        if given[name]:
+            raise ModelError(
+                f"beam: rigid segments bend and twist at their joints; {name} is of modal ones (rigid=False)"
+            )
+    stiff = {name: _positive(name, given[name]) for name in _AXES if given[name] is not None}
+    if not stiff:
+        raise ModelError("beam: rigid segments need the stiffness of their joints: EI_y, EI_z or GJ")
+    polar = given["rhoI_y"] + given["rhoI_z"]
+    if "GJ" in stiff and not polar + float(offset @ offset) > 0:
+        raise ModelError("beam: torsion needs the sections' moments of inertia, rhoI_y or rhoI_z")
+    a, b = given["damping"]
+    if a:
+        raise ModelError(
+            f"beam: damping=({a!r}, {b!r}): joints between rigid segments take b K; a M is of modal ones"
+        )
+    h = L / count
+    lengths: list[Scalar] = [h / 2, *[h] * (count - 1), h / 2]
+    bodies = [_rod(x, line, given["rhoI_y"], given["rhoI_z"], offset) for x in lengths]
+    if given["tip"] is not None:
+        bodies[-1] = bodies[-1] + given["tip"].at(Placement((lengths[-1], 0.0, 0.0)))
+    places: dict[str, tuple[int, Scalar | str]] = {}
+    for name, xi in ({"root": 0.0, "tip": 1.0} | _TENTHS | dict(given["nodes"] or {})).items():
+        _check_fraction(name, xi)
+        # in parts: where it is, and where its segment begins
+        at = xi * count
+        k = min(max(int(np.floor(at + 0.5 - 1e-12)), 0), count)
+        places[name] = (k, (at - max(k - 0.5, 0.0)) * h)
+    springs = [x / h for x in stiff.values()]
+    friction = Friction(tuple(b * x for x in springs)) if b else None
+    hinge = _hinge([_AXES[name] for name in stiff])
+    return SegmentChain(tuple(bodies), places, tuple(lengths), hinge, Spring(tuple(springs)), friction)
+
+
+def _check_segments(given: Mapping[str, Any]) -> None:
+    count, ends, ratio = given["segments"], given["ends"], given["damping_ratio"]
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ModelError(f"beam: segments is {count!r}, expected a number of segments")
+    if ends not in ("clamped", "craig-bampton"):
+        raise ModelError(
+            f"beam: segments={count} and ends={ends!r}: segments have shapes that move their tips"
+        )
+    if ratio:
+        raise ModelError(
+            f"beam: damping_ratio={ratio!r} is about the modes of the whole beam; with segments give damping=(a, b)"
+        )
+
+
+def _hinge(axes: list[tuple[float, ...]]) -> JointType:
+    """About one axis, about two with z first, or about all."""
+    if len(axes) == 3:
+        return Spherical()
+    return Revolute(axes[0]) if len(axes) == 1 else Universal(*axes)
+
+
+def _rod(h: Scalar, line: Scalar, rhoI_y: float, rhoI_z: float, offset: np.ndarray) -> Inertia:
+    m: Scalar = line * h
+    long = m * h * h / 12
+    tensor = ((rhoI_y + rhoI_z) * h, 0.0, long + rhoI_y * h, 0.0, 0.0, long + rhoI_z * h)
+    return Inertia(m, (h / 2, float(offset[1]), float(offset[2])), tensor)
+
+
+def _positive(name: str, value: Any) -> Scalar:
+    """A property of a beam: a positive number or an expression."""
+    if isinstance(value, Expression):
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not (np.isfinite(number) and number > 0):
+        raise ModelError(f"beam: {name} is {value!r}, expected a positive number")
+    return scalar(number, name)
+
+
+def _check_numbers(
+    inertias: Mapping[str, Any], shears: Mapping[str, Any], damping: Any, tip: Any, nodes: Any
+) -> None:
+    """The other arguments of a beam."""
+    for name, value in {**inertias, **shears}.items():
+        if value is not None and not (_is_number(value) and value >= 0):
+            raise ModelError(f"beam: {name} is {value!r}, expected a number that is not negative")
+    if not (
+        isinstance(damping, tuple | list | np.ndarray)
+        and len(damping) == 2
+        and all(isinstance(x, Expression) or _is_number(x) for x in damping)
+    ):
+        raise ModelError(f"beam: damping is {damping!r}, expected two numbers (a, b), of a M + b K")
+    if tip is not None and not isinstance(tip, Inertia):
+        raise ModelError(f"beam: tip is {tip!r}, expected an Inertia, given in a frame at the tip")
+    if nodes is not None and not isinstance(nodes, Mapping):
+        raise ModelError(f"beam: nodes is {nodes!r}, expected names with their fractions of the length")
+    for name, place in (("root", 0.0), ("tip", 1.0)):
+        if nodes and name in nodes and nodes[name] != place:
+            raise ModelError(
+                f"beam: node {name!r} is at {nodes[name]!r}; every beam has one of that name at {place:g}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+
+
+def _checked_offset(mass_offset: Any) -> np.ndarray:
+    """(0, y, z)"""
+    try:
+        offset = np.array([0.0, *(float(x) for x in mass_offset)])
+    except (TypeError, ValueError):
+        offset = np.zeros(0)
+    if offset.shape != (3,) or not np.isfinite(offset).all():
+        raise ModelError(f"beam: mass_offset is {mass_offset!r}, expected two numbers, y and z")
+    return offset
+
+
+def _check_fraction(name: str, xi: Any) -> None:
+    if not (isinstance(xi, int | float) and 0 <= xi <= 1):
+        raise ModelError(f"beam: node {name!r} is at {xi!r}, expected a fraction of the length, 0 to 1")

@@ -26,7 +26,7 @@ class Polynomials:
     @property
     def points(self) -> tuple[Array, Array]:
         """xi and weights, exact for products of three polynomials"""
-        return _gauss(3 * self.degree // 2 + 4)
+        return gauss(3 * self.degree // 2 + 4)
 
     def at(self, xi: Any, derivative: int = 0) -> Array:
         """points x polynomials"""
@@ -37,7 +37,8 @@ class Polynomials:
 
 
 @cache
-def _gauss(count: int) -> tuple[Array, Array]:
+def gauss(count: int) -> tuple[Array, Array]:
+    """Places between 0 and 1, and weights."""
     x, w = legendre.leggauss(count)
     return (x + 1) / 2, w / 2
 

@@ -21,6 +21,12 @@ displaced by q_k phi_k + 1/2 q_k q_l theta_kl at rest but for forces on the phi_
 
 (Idelsohn and Cardona 1985; Wu and Tiso 2016). For bending g alone is not zero, and theta_kl is the foreshortening chi_kl
 that `structure_body` takes along in every body; as shapes with coordinates of their own they let a body stretch as it bends.
+
+Condensation leaves a few of the unknowns, which stay unknowns. With the unknowns to keep (m) and the others (s), shapes are
+columns of T, and M, K become T' M T, T' K T:
+
+    T = [1; -K_ss^-1 K_sm]                                 Guyan (1965): the others follow statically             (6)
+    T + [0; K_ss^-1] M T (M_r^-1 K_r)                      IRS, O'Callahan (1989): with their inertia to first order (7)
 """
 
 from __future__ import annotations
@@ -33,8 +39,16 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.arguments import distinct
 from alembert.errors import ArgumentError, ModelError
-from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, node_names, solver
+from alembert.flexible.finite_elements import (
+    DIRECTIONS,
+    FiniteElements,
+    MassPoints,
+    lowest_modes,
+    node_names,
+    solver,
+)
 from alembert.model.inertia import Inertia
 from alembert.spatial.arrays import skew
 
@@ -67,14 +81,7 @@ class ComponentModes:
             raise ArgumentError(
                 f"component modes: shapes of {len(self.shapes)} and of {len(other.shapes)} unknowns are not of one structure"
             )
-        names = list(self.names)
-        for name in other.names:
-            k = 2
-            fresh = name
-            while fresh in names:
-                fresh, k = f"{name}_{k}", k + 1
-            names.append(fresh)
-        return ComponentModes(np.hstack([self.shapes, other.shapes]), tuple(names))
+        return ComponentModes(np.hstack([self.shapes, other.shapes]), distinct([*self.names, *other.names]))
 
     def only(self, keep: Sequence[int]) -> ComponentModes:
         """Those with the given numbers, from 0."""
@@ -200,9 +207,7 @@ def normal_modes(
         M = M + G.T @ scipy.sparse.csr_array(_six(inertia)) @ G
     fixed = np.zeros(0, dtype=int) if held is None else fe.unknowns_of(held)
     free, _ = fe.held(fixed)
-    rigid = np.zeros((fe.size, 0))
-    if not len(fixed):
-        rigid = fe.rigid[:, fe.strain < 1e-6]
+    rigid = np.zeros((fe.size, 0)) if len(fixed) else fe.floating
     skip = int(np.linalg.matrix_rank(rigid)) if rigid.size else 0
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"normal_modes: count is {count!r}, expected a number of modes")
@@ -292,16 +297,22 @@ def residual_modes(
 ) -> ComponentModes:
     """(4): `kept` are normal modes under the same conditions, held or (`held` None) free."""
     f, names = _forces(fe, "residual_modes: forces", forces)
-    Phi = shapes_of(fe, kept)
-    u = inertia_relief(fe, f)[0] if held is None else fe.static(f, fe.unknowns_of(held))
+    return ComponentModes(residual(fe, f, shapes_of(fe, kept), held)[0], names)
+
+
+def residual(fe: FiniteElements, f: Array, Phi: Array, held: Any) -> tuple[Array, Array]:
+    """(4) with the normal modes Phi, and how the whole accelerates where nothing is held."""
+    u, a = _relief(fe, f) if held is None else (fe.static(f, fe.unknowns_of(held)), np.zeros_like(f))
     mass = np.einsum("ij,ij->j", Phi, fe.M @ Phi)
-    u = u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None])  # Phi Omega^-2 Phi' f, for modes of K and M
-    return ComponentModes(u, names)
+    return u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None]), a  # Phi Omega^-2 Phi' f, for modes of K and M
 
 
-def inertia_relief(fe: FiniteElements, f: Array) -> tuple[Array, Array]:
-    """Of a free structure under forces: how it is deformed, free of rigid motion, while the whole accelerates; and how."""
-    R = fe.rigid
+def _relief(fe: FiniteElements, f: Array) -> tuple[Array, Array]:
+    """Of a structure under forces: how it is deformed, free of rigid motion, while the whole accelerates; and how.
+
+    Along motions that something holds, nodes `fixed` in a framework or springs to ground, it does not accelerate.
+    """
+    R = fe.floating
     a = R @ (np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12) @ (R.T @ f))
     u = fe.static(f - fe.M @ a, _statically(fe))
     return u - R @ np.linalg.lstsq(R.T @ (fe.M @ R), R.T @ (fe.M @ u), rcond=1e-12)[0], a
@@ -317,11 +328,9 @@ def _forces(
 
 
 def _statically(fe: FiniteElements) -> Array:
-    """Six unknowns that hold the structure without stress: pivots of its rigid motions."""
-    size = np.abs(fe.positions - fe.positions.mean(axis=0)).max() or 1.0
-    R = fe.rigid / np.array([1.0, 1.0, 1.0, size, size, size])
-    rank = int(np.linalg.matrix_rank(R, tol=1e-9 * len(R)))
-    _, _, order = scipy.linalg.qr(R.T, mode="economic", pivoting=True)
+    """Unknowns that hold the structure without stress, six where all of it floats: pivots of its rigid motions."""
+    rank = int(np.linalg.matrix_rank(fe.floating, tol=1e-9 * fe.size))
+    _, _, order = scipy.linalg.qr(fe.floating.T, mode="economic", pivoting=True)
     return order[:rank]
 
 
@@ -408,3 +417,68 @@ def modal_derivatives(fe: FiniteElements, modes: ComponentModes, *, held: Any) -
     found = np.zeros((fe.size, len(pairs)))
     found[free] = solver(fe.K[free][:, free], "modal_derivatives: the structure held")(loads.T[free])
     return ComponentModes(found, tuple(f"{modes.names[k]}_by_{modes.names[l]}" for k, l in pairs))
+
+
+def guyan(fe: FiniteElements, keep: Any) -> FiniteElements:
+    """(6) for the unknowns with the numbers `keep` (`fe.unknowns(nodes, directions)`)."""
+    return _restricted(fe, *_static(fe, keep, "guyan"))
+
+
+def improved_reduction(fe: FiniteElements, keep: Any, *, held: Any = None) -> FiniteElements:
+    """(7); frequencies are closer than Guyan's, but no bounds.
+
+    The inertia is that of motions with the nodes `held` at rest, which should be those where the structure is attached.
+    """
+    T, kept = _static(fe, keep, "improved_reduction")
+    others, _ = fe.held(kept)
+    M, K = T.T @ (fe.M @ T), T.T @ (fe.K @ T)
+    rates = np.zeros_like(K)
+    moves = np.flatnonzero(~np.isin(kept, [] if held is None else fe.unknowns(held)))
+    inner = np.ix_(moves, moves)
+    try:
+        rates[inner] = scipy.linalg.solve(M[inner], K[inner], assume_a="pos")
+    except scipy.linalg.LinAlgError:
+        raise ArgumentError(
+            "improved_reduction: some of the unknowns to keep move no mass; leave them out, or choose guyan"
+        ) from None
+    T = T.copy()
+    T[others] += solver(fe.K[others][:, others], "improved_reduction")((fe.M @ T)[others] @ rates)
+    return _restricted(fe, T, kept)
+
+
+def _static(fe: FiniteElements, keep: Any, what: str) -> tuple[Array, Array]:
+    others, kept = fe.held(keep)
+    if not len(kept):
+        raise ArgumentError(f"{what}: no unknowns to keep")
+    T = np.zeros((fe.size, len(kept)))
+    T[kept, np.arange(len(kept))] = 1.0
+    if len(others):
+        T[others] = -solver(fe.K[others][:, others], what)(fe.K[others][:, kept].toarray())
+    return T, kept
+
+
+def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
+    """The structure in the coordinates of the unknowns that are kept; its mass points and stresses follow."""
+    whole, p = fe.geometric, fe.points
+    points = MassPoints(
+        p.mass,
+        p.position,
+        p.arm,
+        scipy.sparse.csr_array(p.displacement @ T),
+        scipy.sparse.csr_array(p.rotation @ T),
+    )
+
+    def geometric(u: Array) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(T.T @ (whole(T @ u) @ T))  # type: ignore[misc]
+
+    node, d = fe.dofs[kept].T
+    nodes = np.unique(node[node >= 0])  # others are no nodes any more
+    return FiniteElements(
+        scipy.sparse.csr_array(T.T @ (fe.M @ T)),
+        scipy.sparse.csr_array(T.T @ (fe.K @ T)),
+        fe.positions[nodes],
+        np.column_stack([np.where(node < 0, -1, np.searchsorted(nodes, node)), d]),
+        tuple(fe.names[k] for k in nodes),
+        points if fe.own_points else None,  # type: ignore[arg-type]
+        None if whole is None else geometric,
+    )

@@ -30,8 +30,8 @@ from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, node_n
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray
-HELD = 1e-4
-"""strain of a rigid motion from which a structure counts as held; digits of printed matrices leave far less"""
+HELD = 100
+"""times the rounding of a structure: the strain of a rigid motion from which it counts as held"""
 
 
 def structure_body(
@@ -94,7 +94,7 @@ def structure_body(
 
 def _check_flies(fe: FiniteElements) -> None:
     """A body takes its mass, centre and inertia from rigid motions of the structure."""
-    held = [d for d, strain in zip(DIRECTIONS, fe.strain, strict=True) if strain > HELD]
+    held = [d for d, strain in zip(DIRECTIONS, fe.strain, strict=True) if strain > HELD * fe.rounding]
     if held:
         raise ModelError(
             f"structure_body: the structure is held to ground, its motion along {', '.join(held)} takes forces; a body is "

@@ -15,6 +15,7 @@ M; for matrices from elsewhere the rows of M are added up at the nodes.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import Numbers, unknown
+from alembert.arguments import Numbers, check_known, unknown
 from alembert.errors import ArgumentError, ModelError, NumericalError
+from alembert.model.inertia import Inertia
 from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
@@ -111,6 +113,9 @@ class FiniteElements:
     points: MassPoints = None  # type: ignore[assignment]
     geometric: Callable[[Array], scipy.sparse.csr_array] | None = None
     """the geometric stiffness by the stresses under the displacements u; it is linear in u"""
+    rounding: float = 1e-6
+    """forces under a rigid motion, relative to the sum of their terms, that count as none: files have six to eight digits;
+    what is held more softly than that floats"""
     own_points: bool = field(init=False, default=False)
     """whether the points stand for M exactly"""
 
@@ -216,8 +221,7 @@ class FiniteElements:
         several = node_names(nodes)
         wanted = directions.split() if isinstance(directions, str) else list(directions)
         for d in wanted:
-            if d not in DIRECTIONS:
-                raise ArgumentError(unknown("finite elements: no direction", d, DIRECTIONS))
+            check_known("finite elements: no direction", d, DIRECTIONS)
         where = self._places[np.ix_([self.node(x) for x in several], [DIRECTIONS.index(d) for d in wanted])]
         return where[where >= 0]
 
@@ -262,6 +266,18 @@ class FiniteElements:
         """(6,): forces that the motions of R take, as shares of their terms: zero where nothing holds the structure."""
         force, terms = self.K @ self.rigid, abs(self.K) @ np.abs(self.rigid)
         return np.linalg.norm(force, axis=0) / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
+
+    @cached_property
+    def floating(self) -> Array:
+        """Rigid motions that nothing holds (unknowns x as many), such as turns about a node that alone is held."""
+        size = np.abs(self.positions - self.positions.mean(axis=0)).max() or 1.0
+        R = self.rigid / np.array([1.0, 1.0, 1.0, size, size, size])
+        terms = np.linalg.norm(abs(self.K) @ np.abs(R), axis=0)
+        _, s, Vt = np.linalg.svd(self.K @ R / np.where(terms > 0, terms, 1.0), full_matrices=False)
+        found = (R / np.where(terms > 0, terms, 1.0)) @ Vt[s < np.sqrt(6) * self.rounding].T
+        most = np.abs(found).max(axis=0, initial=0.0)
+        moves = most > 1e-12 * most.max(initial=0.0)
+        return found[:, moves] / most[moves]
 
     def rigid_about(self, place: Any) -> Array:
         """R with turns about a node, by name, or about a place."""
@@ -332,7 +348,19 @@ class FiniteElements:
         for old, name in names.items():
             new[self.node(old)] = name
         points = self.points if self.own_points else None
-        return FiniteElements(self.M, self.K, self.positions, self.dofs, tuple(new), points, self.geometric)  # type: ignore[arg-type]
+        return dataclasses.replace(self, names=tuple(new), points=points)  # type: ignore[arg-type]
+
+
+def point_masses(body: Inertia) -> tuple[float, Array]:
+    """The mass of each, and the places, of points that have the mass, the centre and the tensor of a body: six on its
+    principal axes, or one."""
+    m, c = float(body.mass), np.array([float(x) for x in body.com])  # type: ignore[arg-type]
+    moments, axes = np.linalg.eigh(body.matrix())
+    second = np.maximum(moments.sum() / 2 - moments, 0.0)  # int x x' about the centre, on the principal axes
+    if not second.any():
+        return m, c[None]
+    arms = (np.sqrt(3 * second / m) * axes).T
+    return m / 6, np.concatenate([c + arms, c - arms])
 
 
 def node_names(nodes: Any) -> list[Any]:
@@ -350,8 +378,7 @@ def unit_system(units: str | UnitSystem) -> UnitSystem:
     """By name, or as given."""
     if isinstance(units, UnitSystem):
         return units
-    if units not in UNITS:
-        raise ArgumentError(unknown("finite elements: no units", units, UNITS))
+    check_known("finite elements: no units", units, UNITS)
     return UNITS[units]
 
 

@@ -15,9 +15,10 @@ Bars carry no moments; their fields are straight lines.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,15 @@ import scipy
 
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, ModelError
-from alembert.flexible.finite_elements import FiniteElements, MassPoints
+from alembert.flexible.beam_shapes import gauss
+from alembert.flexible.finite_elements import FiniteElements, MassPoints, point_masses
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray
 GAUSS = 4
 """points along a beam: products of two cubics are integrated exactly"""
+ROUNDING = 1e-12
+"""forces under rigid motions of what is assembled here, relative to their terms: some roundings, with room"""
 
 
 @dataclass(frozen=True)
@@ -205,7 +209,7 @@ def framework(
     if not parts:
         raise ModelError("framework: there are no members; expected Member(...), one at least")
     bars = _AxialForces(parts, place, n)
-    whole = FiniteElements(mass.mass_matrix(), K, x, dofs, tuple(names), mass, bars)
+    whole = FiniteElements(mass.mass_matrix(), K, x, dofs, tuple(names), mass, bars, ROUNDING)
     return _grounded(whole, fixed) if fixed else whole
 
 
@@ -225,8 +229,13 @@ def _grounded(fe: FiniteElements, fixed: Mapping[Any, str] | Sequence[Any]) -> F
         full[free] = u
         return bars(full)[free][:, free]  # type: ignore[misc]
 
-    return FiniteElements(
-        fe.M[free][:, free], fe.K[free][:, free], fe.positions, fe.dofs[free], fe.names, kept, geometric
+    return dataclasses.replace(
+        fe,
+        M=fe.M[free][:, free],
+        K=fe.K[free][:, free],
+        dofs=fe.dofs[free],
+        points=kept,
+        geometric=geometric,
     )
 
 
@@ -353,7 +362,7 @@ class _Line:
         if not s.rhoA > 0:
             return
         at, back = self.at(place), self.axes.T
-        nodes, weights = _gauss(GAUSS if self.is_beam else 2)
+        nodes, weights = gauss(GAUSS if self.is_beam else 2)
         y, z = (np.sqrt(2 * I / s.rhoA) if self.is_beam else 0.0 for I in (s.rhoI_z, s.rhoI_y))
         own = [(0.0, y, 0.0), (0.0, -y, 0.0), (0.0, 0.0, z), (0.0, 0.0, -z)] if y or z else [(0.0, 0.0, 0.0)]
         arms = np.array(own) @ self.axes
@@ -413,17 +422,10 @@ def _fields(is_beam: bool, s: CrossSection, L: float, xi: float) -> tuple[Array,
 @lru_cache(maxsize=512)
 def _prestress(is_beam: bool, section: CrossSection, L: float) -> Array:
     K = np.zeros((12, 12))
-    for xi, w in zip(*_gauss(3), strict=True):
+    for xi, w in zip(*gauss(3), strict=True):
         D = _fields(is_beam, section, L, float(xi))[2][1:]
         K += w * L * D.T @ D
     return K
-
-
-@cache
-def _gauss(count: int) -> tuple[Array, Array]:
-    """Places between 0 and 1, and weights."""
-    x, w = np.polynomial.legendre.leggauss(count)
-    return (x + 1) / 2, w / 2
 
 
 class _AxialForces:
@@ -478,15 +480,7 @@ def _axes(k: int, along: Array, toward: Any) -> Array:
 
 
 def _weigh(inertia: Inertia, points: _Points, at: Array, place: Array) -> None:
-    """A rigid body at a node: six points on its principal axes, or one."""
-    m = float(inertia.mass)  # type: ignore[arg-type]
-    com = np.array([float(c) for c in inertia.com])  # type: ignore[arg-type]
-    moments, axes = np.linalg.eigh(np.asarray(inertia.matrix(), dtype=float))
-    second = np.maximum(moments.sum() / 2 - moments, 0.0)
+    """A rigid body at a node."""
+    mass, arms = point_masses(inertia)
     U, T = np.hstack([np.eye(3), np.zeros((3, 3))]), np.hstack([np.zeros((3, 3)), np.eye(3)])
-    if not second.any():
-        points.add(m, place, com[None], at, U, T)
-        return
-    for k in range(3):
-        arm = np.sqrt(3 * second[k] / m) * axes[:, k]
-        points.add(m / 6, place, np.array([com + arm, com - arm]), at, U, T)
+    points.add(mass, place, arms, at, U, T)

@@ -12,7 +12,7 @@ import numpy as np
 from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError
 from alembert.flexible.finite_elements import UnitSystem, unit_system
-from alembert.flexible.output4 import lines_of
+from alembert.flexible.nastran_output import lines_of
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray

@@ -28,11 +28,12 @@ import numpy as np
 import scipy
 
 from alembert import arguments
+from alembert.arguments import check_known
 from alembert.control import SecondOrder, StateSpace
 from alembert.control.responses import ResponseEvaluator
+from alembert.control.system_arguments import read_system
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 _STEPS = 40
@@ -99,11 +100,7 @@ def invert_motion(
             f"{what}: wanted has shape {np.shape(wanted)}, with {len(rows)} outputs and {driven.sum()} driven "
             f"degrees of freedom; expected ({len(times)}, {len(rows)}) and as many drives as outputs"
         )
-    span = float(times[-1] - times[0])
-    for name, given in (("before", before), ("after", after)):
-        if given is not None and not (isinstance(given, int | float) and 0 <= given < np.inf):
-            raise ArgumentError(f"{what}: {name} is {given!r}, expected seconds of zero or more")
-    lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))
+    lead, tail = _steps(what, times, before=before, after=after)
     whole = np.concatenate([np.repeat(y[:1], lead, axis=0), y, np.repeat(y[-1:], tail, axis=0)])
     still = bool(np.ptp(y, axis=0).max() <= _STILL * np.abs(y).max())
     if still:
@@ -128,6 +125,15 @@ def invert_motion(
     return MotionInversion(grid, q, v, a, efforts, float(max(0.0, times[0] - grid[acts])))
 
 
+def _steps(what: str, times: Array, **spans: float | None) -> list[int]:
+    """How many steps the spans of time are; without one, as many as the motion has."""
+    for name, given in spans.items():
+        if given is not None and not (isinstance(given, int | float) and 0 <= given < np.inf):
+            raise ArgumentError(f"{what}: {name} is {given!r}, expected seconds of zero or more")
+    h, whole = times[1] - times[0], times[-1] - times[0]
+    return [int(np.ceil((whole if given is None else given) / h)) for given in spans.values()]
+
+
 def _place(what: str, model: Model, name: str) -> tuple[str, int]:
     frame, _, axis = name.rpartition(".")
     if axis not in ("x", "y", "z"):
@@ -139,8 +145,7 @@ def _place(what: str, model: Model, name: str) -> tuple[str, int]:
 def _driven(what: str, model: Model, drives: Sequence[str] | None) -> Array:
     found = np.zeros(model.nv, dtype=bool)
     for name in model.joint_indices if drives is None else drives:
-        if name not in model.joint_indices:
-            raise ArgumentError(unknown(f"{what}: no joint", name, model.joint_indices))
+        check_known(f"{what}: no joint", name, model.joint_indices)
         found[model.v_slice(name)] = True
     return found
 
@@ -259,7 +264,11 @@ def stable_inversion(
     comes early and what rings out: by default as long as the motion.
     """
     what = "stable_inversion"
-    G = system.to_statespace() if isinstance(system, SecondOrder) else system
+    G = read_system(what, "system", system)
+    if G.is_discrete:
+        raise ArgumentError(
+            f"{what}: the system is sampled every {G.dt:g} s, expected one in continuous time; al.control.d2c makes one"
+        )
     times = arguments.numbers(what, "t", t)
     steps = np.diff(times)
     if times.ndim != 1 or len(times) < 4 or not np.allclose(steps, steps[0], rtol=1e-6) or not steps[0] > 0:
@@ -273,8 +282,8 @@ def stable_inversion(
         raise ArgumentError(
             f"{what}: acceleration has shape {np.shape(acceleration)}, expected finite numbers ({len(times)}, {m})"
         )
-    h, span = float(steps[0]), float(times[-1] - times[0])
-    lead, tail = (int(np.ceil((span if x is None else float(x)) / h)) for x in (before, after))
+    h = float(steps[0])
+    lead, tail = _steps(what, times, before=before, after=after)
     n = lead + len(times) + tail
     wide = np.zeros((n, m))
     wide[lead : lead + len(times)] = a

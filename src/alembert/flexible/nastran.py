@@ -18,8 +18,7 @@ import scipy
 from alembert.errors import FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import SYMMETRIC, FiniteElements, UnitSystem, unit_system
 from alembert.flexible.framework import CrossSection, LumpedMass, Member, NodeSpring, framework
-from alembert.flexible.output2 import read_output2
-from alembert.flexible.output4 import lines_of, read_output4
+from alembert.flexible.nastran_output import lines_of, read_output2, read_output4
 from alembert.model.inertia import Inertia
 
 Array = np.ndarray

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import unknown
+from alembert.arguments import check_known, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, floats
 from alembert.model import Model
 from alembert.model.modal import ModalBody, ModalNode
 from alembert.model.model import check_model
+from alembert.spatial.arrays import skew
 
 Array = np.ndarray
 
@@ -123,8 +124,7 @@ def cut_at(model: Model, body: str, node: str, given: tuple[tuple[str, float], .
     if flexible is None:
         raise ArgumentError(unknown("section_loads: no flexible body", body, model.space.of_bodies))
     sections = [place.name for place in flexible.nodes if place.beyond is not None]
-    if node not in sections:
-        raise ArgumentError(unknown(f"section_loads: body {body!r} has no section", node, sections))
+    check_known(f"section_loads: body {body!r} has no section", node, sections)
     k = model.body_indices[body]
     cut = dataclasses.replace(
         model.bodies[k],
@@ -147,7 +147,7 @@ def _with_cut(body: ModalBody, at: ModalNode, values: Mapping[str, float]) -> Mo
         floats(x, values)
         for x in (beyond.first_moment, beyond.second_moment, beyond.shape_moments, beyond.shape_products)
     )
-    W = np.concatenate([np.stack([_cross(e) for e in np.eye(3)]), np.zeros((3, 3, 3))])
+    W = np.concatenate([np.stack([skew(e) for e in np.eye(3)]), np.zeros((3, 3, 3))])
     a = np.concatenate([-np.cross(np.eye(3), x_P), np.eye(3)])
 
     def joined(name: str, mixed: Array, own: Array) -> Array:
@@ -224,8 +224,3 @@ def _cut_node(
         turning = np.zeros_like(chi)
         turning[:n, :n] = floats(place.turning, values)
     return dataclasses.replace(ModalNode(place.name, *parts), turning=turning)
-
-
-def _cross(e: Array) -> Array:
-    """The matrix of e x"""
-    return np.cross(e, np.eye(3)).T

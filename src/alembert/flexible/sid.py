@@ -33,8 +33,9 @@ from alembert.arguments import unknown
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.finite_elements import UnitSystem, unit_system
-from alembert.flexible.output4 import lines_of
+from alembert.flexible.nastran_output import lines_of
 from alembert.model.modal import ModalBody, ModalNode, Stiffening, relative_nodes
+from alembert.spatial.arrays import skew
 
 Array = np.ndarray
 MOST = 500_000_000
@@ -352,7 +353,7 @@ def _at_attachment(body: ModalBody) -> ModalBody:
     """Seen from the attachment, (3) and (4)."""
     root = body.nodes[0]
     a, c = body.node_array(root.name, "position"), body.node_array(root.name, "shapes")
-    P = np.array([_skew(psi) for psi in body.node_array(root.name, "rotations")])
+    P = np.array([skew(psi) for psi in body.node_array(root.name, "rotations")])
     chi_A = body.node_array(root.name, "foreshortening")
     m, S, D = float(evaluate(body.mass, {})), body.array("shape_moments"), body.array("pair_products")
     s = body.array("first_moment")
@@ -383,7 +384,3 @@ def _at_attachment(body: ModalBody) -> ModalBody:
     fields["foreshortening_moments"] = Tt - m * chi_A - moved - np.swapaxes(moved, 0, 1) + both @ s_d
     fields["nodes"] = relative_nodes(body.nodes, root.name)
     return dataclasses.replace(body, **fields)
-
-
-def _skew(v: Array) -> Array:
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from alembert.flexible.finite_elements import FiniteElements
+from alembert.flexible.finite_elements import FiniteElements
 
 Array = np.ndarray
-RIGID = 1e-6
-"""forces under a rigid motion, relative to the sum of their terms: files have six to eight digits"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +35,13 @@ class StructureReport:
     """of the structure held at the attachment"""
     effective_masses: Array
     """share of each held mode in mass (x, y, z) and inertia about the attachment (rx, ry, rz): modes x 6"""
+    rounding: float
+    """the strain below which nothing holds it"""
 
     @property
     def rigid(self) -> int:
         """Of the six rigid motions, how many are without strain."""
-        return int((self.strain < RIGID).sum())
+        return int((self.strain < self.rounding).sum())
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -50,7 +49,9 @@ class StructureReport:
         found = []
         names = ("x", "y", "z", "rx", "ry", "rz")
         if self.rigid < 6:
-            which = ", ".join(f"{n} ({s:.1e})" for n, s in zip(names, self.strain, strict=True) if s >= RIGID)
+            which = ", ".join(
+                f"{n} ({s:.1e})" for n, s in zip(names, self.strain, strict=True) if s >= self.rounding
+            )
             found.append(
                 f"rigid motions strain it: {which}; it is held to ground, or its elements or node places are wrong"
             )
@@ -95,10 +96,6 @@ class StructureReport:
 def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> StructureReport:
     from alembert.flexible.component_modes import effective_masses
 
-    R = fe.rigid
-    size = np.abs(fe.positions - fe.positions.mean(axis=0)).max() or 1.0
-    R = R / np.array([1.0, 1.0, 1.0, size, size, size])
-    strain = fe.strain
     m = np.diag(fe.rigid_mass)[:3]
     c = fe.center
     about = fe.rigid_mass[3:, 3:] - fe.mass * (c @ c * np.eye(3) - np.outer(c, c))
@@ -106,7 +103,7 @@ def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> Structu
     free_energy = np.einsum("ij,ij->j", shapes, fe.K @ shapes)
     size_energy = np.einsum("ij,ij->j", np.abs(shapes), abs(fe.K) @ np.abs(shapes))
     loose = free_energy < 1e-13 * size_energy
-    rigid_part = R[:, strain < RIGID]
+    rigid_part = fe.floating
     if rigid_part.size:
         overlap = (
             rigid_part
@@ -128,8 +125,8 @@ def structure_report(fe: FiniteElements, attachment: Any, modes: int) -> Structu
         else 0
     )  # with mass
     return StructureReport(
-        fe.size, len(fe.positions), strain, m, float(fe.points.mass.sum()), c, about, np.where(loose, 0.0, w),
-        free - rigid, held, shares,
+        fe.size, len(fe.positions), fe.strain, m, float(fe.points.mass.sum()), c, about, np.where(loose, 0.0, w),
+        free - rigid, held, shares, fe.rounding,
     )  # fmt: skip
 
 

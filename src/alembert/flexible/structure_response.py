@@ -30,7 +30,7 @@ import scipy
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
 from alembert.errors import ArgumentError, NumericalError
-from alembert.flexible.component_modes import directed, inertia_relief, normal_modes
+from alembert.flexible.component_modes import directed, normal_modes, residual
 from alembert.flexible.finite_elements import FiniteElements
 
 Array = np.ndarray
@@ -50,13 +50,14 @@ def structure_response(
 ) -> FrequencyResponse:
     """(1) for forces and displacements by name with a node (or nodes) and directions.
 
-    The nodes `held` are at rest; None lets the structure float.
+    The nodes `held` are at rest; None lets the structure float, but for what fixed nodes or springs to ground hold.
     """
+    floats = held is None and fe.floating.size > 0
     w = np.atleast_1d(arguments.numbers("structure_response", "frequency", frequency))
-    if w.ndim != 1 or not ((w >= 0) & np.isfinite(w)).all() or (held is None and (w == 0).any()):
+    if w.ndim != 1 or not ((w >= 0) & np.isfinite(w)).all() or (floats and (w == 0).any()):
         raise ArgumentError(
             f"structure_response: frequency is {frequency!r}, expected finite numbers, "
-            + ("above zero for a structure that floats" if held is None else "none below zero")
+            + ("above zero for a structure that floats" if floats else "none below zero")
         )
     F, inputs = _rows(fe, "forces", forces)
     C, outputs = _rows(fe, "sensors", sensors)
@@ -69,13 +70,12 @@ def structure_response(
             f"structure_response: damping_ratio is {damping_ratio!r}, expected positive numbers"
         )
     c, f = C @ Phi, F @ Phi
-    weights = 1 / (own**2 - w[:, None] ** 2 + 2j * zeta * own * w[:, None]) - 1 / own**2
+    weights = 1 / (own**2 - w[:, None] ** 2 + 2j * zeta * own * w[:, None])
     response = np.einsum("wk,ok,ik->woi", weights, c, f, optimize=True)
-    if held is None:
-        static, a = inertia_relief(fe, F.T)
-        response = response + C @ static - C @ a / w[:, None, None] ** 2
-    else:
-        response = response + C @ fe.static(F.T, fe.unknowns_of(held))
+    rest, a = residual(fe, F.T, Phi, held)
+    response += C @ rest
+    if floats:
+        response -= C @ a / w[:, None, None] ** 2
     return FrequencyResponse(w, response, outputs, inputs)
 
 

@@ -32,7 +32,7 @@ from alembert.errors import AlembertWarning, NumericalError, warn
 from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
-from alembert.linear.rounding import settled_poles
+from alembert.linear.modes import settled_poles
 from alembert.linear.trim_problem import TrimPoint, TrimProblem, listed, set_up
 from alembert.model import Model, printing
 from alembert.model.model import check_model

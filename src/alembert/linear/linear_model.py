@@ -1,29 +1,34 @@
-"""A linear model with names, and what is read off it."""
+"""A linear model with names, and what is read off it; its figures: Bode diagrams, poles and mode shapes."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from rich.console import Group
 
-from alembert.control.locus import RootLocus, branches
+from alembert.arguments import check_known
+from alembert.control.exchange import to_control
+from alembert.control.plots import bode, frequencies, plane
 from alembert.control.reachability import Reachability, reachability
-from alembert.control.responses import FrequencyResponse, ResponseEvaluator, TimeResponse
+from alembert.control.responses import FrequencyResponse, TimeResponse
+from alembert.control.single_loop import RootLocus, branches
 from alembert.control.statespace import StateSpace
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.linear import modes, quantities, reduction
 from alembert.linear.modes import Modes
 from alembert.model import Model, printing
+from alembert.view import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from alembert.linear.modes import Mode
 
 Array = np.ndarray
 
@@ -79,24 +84,29 @@ class LinearModel:
         """Some points of a batch."""
         if not self.batch:
             raise ArgumentError("LinearModel: this is one point, there is no batch to take from")
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                rest = 2 if field.name in _MATRICES else 1
-                changes[field.name] = value[index if isinstance(index, tuple) else (index,)]
-                if changes[field.name].ndim < rest:
-                    raise ArgumentError(
-                        f"LinearModel: {index!r} is no index of a batch of shape {self.batch}"
-                    )
-        parameters = {}
-        for name, value in self.parameter_values.items():
-            full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
-            parameters[name] = full[index]
-        whole = None if self.whole is None else self.whole[index]
-        wrenches = {frame: F[index] for frame, F in self.wrenches.items()}
+        try:
+            points = np.arange(math.prod(self.batch)).reshape(self.batch)[index]
+        except IndexError:
+            if isinstance(index, int):  # the end of a loop over the points
+                raise
+            raise ArgumentError(
+                f"LinearModel: {index!r} is no index of a batch of shape {self.batch}"
+            ) from None
+
+        def taken(value: Array) -> Array:
+            return value.reshape(math.prod(self.batch), *value.shape[len(self.batch) :])[points]
+
+        arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        parameters = {
+            name: taken(np.broadcast_to(np.asarray(value, dtype=float), self.batch))
+            for name, value in self.parameter_values.items()
+        }
         return dataclasses.replace(
-            self, **changes, parameter_values=parameters, whole=whole, wrenches=wrenches
+            self,
+            **{name: taken(value) for name, value in arrays.items() if isinstance(value, np.ndarray)},
+            parameter_values=parameters,
+            whole=None if self.whole is None else self.whole[index],
+            wrenches={frame: taken(F) for frame, F in self.wrenches.items()},
         )
 
     @property
@@ -164,43 +174,21 @@ class LinearModel:
     def frequency_response(self, frequency: Any) -> FrequencyResponse:
         """G(jw) = C (jw - A)^-1 B + D at frequencies in rad/s."""
         self._one("frequency_response")
-        w = np.atleast_1d(self._finite("frequency_response", "frequency", frequency)).ravel()
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            response = ResponseEvaluator(self.A, self.B, self.C, self.D)(1j * w)
-        if not np.all(np.isfinite(response)):
+        w = self._finite("frequency_response", "frequency", frequency)
+        try:
+            return self.to_statespace().frequency_response(w)
+        except NumericalError:
             raise NumericalError(
                 f"frequency_response: one of the frequencies is a pole on the imaginary axis; the poles are "
                 f"{', '.join(f'{pole:.6g}' for pole in self.poles())}"
-            )
-        return FrequencyResponse(
-            w, response, self.output_names, self.input_names, self.output_units, self.input_units
-        )
+            ) from None
 
     def simulate(self, x0: Any, t: Any, u: Any = None) -> TimeResponse:
         """The exact response from the deviation x0; `u` (times, inputs) is held from each time to the next."""
         self._one("simulate")
-        n, m = self.B.shape
-        x0 = self._finite("simulate", "x0", x0)
-        if x0.shape != (n,):
-            raise ArgumentError(f"simulate: x0 has shape {x0.shape}, expected ({n},)")
-        t = self._finite("simulate", "t", t)
-        if t.ndim != 1 or np.any(np.diff(t) <= 0):
-            raise ArgumentError(f"simulate: t has shape {t.shape}, expected increasing times (times,)")
-        u = np.zeros(m) if u is None else self._finite("simulate", "u", u)
-        if u.shape not in ((m,), (len(t), m)):
-            raise ArgumentError(f"simulate: u has shape {u.shape}, expected ({len(t)}, {m}) or ({m},)")
-        u = np.broadcast_to(u, (len(t), m))
-        block = np.zeros((n + m, n + m))
-        block[:n, :n], block[:n, n:] = self.A, self.B
-        x = np.empty((len(t), n))
-        x[:1] = x0
-        steps: dict[float, Array] = {}
-        for k, h in enumerate(np.diff(t)):
-            key = float(f"{h:.10e}")  # steps that differ by rounding are one
-            if key not in steps:
-                steps[key] = scipy.linalg.expm(block * h)
-            x[k + 1] = steps[key][:n, :n] @ x[k] + steps[key][:n, n:] @ u[k]
-        return TimeResponse(t, x, x @ self.C.T + u @ self.D.T)
+        x0, t = (self._finite("simulate", name, x) for name, x in (("x0", x0), ("t", t)))
+        u = None if u is None else self._finite("simulate", "u", u)
+        return self.to_statespace().simulate(t, u, x0)
 
     def root_locus(self, feedback: Any, gains: Any = None) -> RootLocus:
         """The poles under u = -k K y for the gains k, or u = -k K x where K has a column per state.
@@ -235,9 +223,7 @@ class LinearModel:
         """A figure: "bode" (with `inputs`, `outputs`, `frequency` [rad/s]), "poles" or "modes"; needs matplotlib."""
         if kind != "poles":
             self._one("plot")
-        from alembert.linear import plots
-
-        return plots.plot(self, kind, path, inputs=inputs, outputs=outputs, frequency=frequency)
+        return _plot(self, kind, path, inputs=inputs, outputs=outputs, frequency=frequency)
 
     # --- elsewhere ----------------------------------------------------------------------------------------
 
@@ -260,22 +246,7 @@ class LinearModel:
     def to_control(self) -> Any:
         """A python-control `StateSpace` with the names of states, inputs and outputs (`.` and `:` become `_`)."""
         self._one("to_control")
-        try:
-            import control
-        except ImportError:
-            raise UnsupportedError(
-                "to_control: python-control is not installed; pip install alembert[control]"
-            ) from None
-        return control.ss(
-            self.A,
-            self.B,
-            self.C,
-            self.D,
-            states=_plain(self.state_names),
-            inputs=_plain(self.input_names),
-            outputs=_plain(self.output_names),
-            name=_plain([self.model.name])[0],
-        )
+        return to_control(self.to_statespace(), name=self.model.name)
 
     def table(self, matrix: str) -> Any:
         """A matrix ("A" to "F") as a rich table with names."""
@@ -353,15 +324,98 @@ class LinearModel:
 
 
 _STILL = 1e-6  # rad/s^2 or m/s^2
-_MATRICES = {"A", "B", "C", "D", "E", "F", "G", "mass_matrix"}
+_PLOTS = ("bode", "poles", "modes")
 
 
-def _plain(names: Sequence[str]) -> list[str]:
-    """Names that python-control takes; still different from each other."""
-    found: list[str] = []
-    for name in names:
-        plain = re.sub(r"[.:\[\],\s]", "_", name)
-        while plain in found:
-            plain += "_"
-        found.append(plain)
-    return found
+def _plot(
+    linear: LinearModel,
+    kind: str,
+    path: str | PathLike[str] | None,
+    *,
+    inputs: Any = None,
+    outputs: Any = None,
+    frequency: Any = None,
+) -> Figure:
+    check_known("plot: there is no plot", kind, _PLOTS)
+    for what, given in (("inputs", inputs), ("outputs", outputs), ("frequency", frequency)):
+        if given is not None and kind != "bode":
+            raise ArgumentError(f"plot: {what} are for the plot 'bode', this is {kind!r}")
+    if kind == "poles":
+        return _plot_poles(linear, path)
+    if kind == "modes":
+        return _plot_modes(linear, path)
+    w = frequencies(linear.poles()) if frequency is None else frequency
+    return bode(linear.frequency_response(w), path, inputs=inputs, outputs=outputs, title=linear.model.name)
+
+
+def _plot_poles(linear: LinearModel, path: str | PathLike[str] | None) -> Figure:
+    """The poles in the complex plane; a batch of points in shades, from light to dark."""
+    figure = figures.new_figure("plot", 6.4, 5.2)
+    axis = figure.subplots()
+    p = linear.poles()
+    p = p.reshape(-1, p.shape[-1])
+    plane(axis, p)
+    shades = np.linspace(1.0, 0.25, len(p))[::-1]
+    for shade, points in zip(shades, p, strict=True):
+        stable = points.real < 0
+        for chosen, marker, color in ((stable, "x", figures.COLORS[0]), (~stable, "D", figures.COLORS[1])):
+            if np.any(chosen):
+                axis.plot(
+                    points[chosen].real,
+                    points[chosen].imag,
+                    marker,
+                    color=color,
+                    alpha=float(shade),
+                    mfc="none",
+                    ms=7,
+                    mew=1.6,
+                )
+    axis.plot([], [], "x", color=figures.COLORS[0], mew=1.6, label="real part below zero")
+    axis.plot([], [], "D", color=figures.COLORS[1], mfc="none", mew=1.6, label="zero or above")
+    axis.legend(fontsize="small", frameon=False, loc="upper right")
+    axis.set_title(figures.plain(f"{linear.model.name}: poles"))
+    return figures.save(figure, path)
+
+
+def _plot_modes(linear: LinearModel, path: str | PathLike[str] | None, most: int = 8) -> Figure:
+    """Displacements of the first modes, scaled to one; bars for the real part, outlines for the size."""
+    found: list[Mode] = list(linear.modes().modes)[:most]
+    if not found:
+        raise ArgumentError("plot: the model has no modes")
+    columns = 1 if len(found) == 1 else 2
+    rows = -(-len(found) // columns)
+    names = [figures.plain(name) for name in found[0].names]
+    figure = figures.new_figure("plot", 5.0 * columns, 1.0 + rows * max(1.4, 0.32 * len(names) + 0.8))
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for axis, mode in zip(axes, found, strict=False):
+        at = np.arange(len(names))
+        axis.barh(at, mode.shape.real, color=figures.COLORS[0], height=0.6)
+        axis.barh(
+            at,
+            np.sign(mode.shape.real + 0.0) * np.abs(mode.shape),
+            color="none",
+            edgecolor="black",
+            height=0.6,
+        )
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_yticks(at, names, fontsize=8)
+        axis.set_xlim(-1.1, 1.1)
+        axis.grid(alpha=0.3, axis="x")
+        axis.set_title(_mode_title(mode), fontsize=9, loc="left")
+    axes[0].invert_yaxis()  # shared: the first coordinate is on top
+    for spare in axes[len(found) :]:
+        spare.set_axis_off()
+    figure.suptitle(figures.plain(f"{linear.model.name}: mode shapes"))
+    return figures.save(figure, path)
+
+
+# --- pieces -------------------------------------------------------------------------------------------------
+
+
+def _mode_title(mode: Mode) -> str:
+    if mode.kind == "rigid":
+        return "rigid, 0 rad/s"
+    hertz = mode.frequency / (2 * np.pi)
+    if mode.kind == "oscillation":
+        return f"{mode.frequency:.4g} rad/s ({hertz:.4g} Hz), damping {mode.damping + 0.0:.3g}"
+    return f"real, {mode.pole.real:.4g} rad/s"

@@ -6,8 +6,8 @@ At a conservative equilibrium (no velocity terms, K = -M A21 symmetric) the mode
 
 with real shapes that are orthogonal in M also where frequencies repeat, and rigid-body modes at omega = 0. Any
 other point has the eigenvectors of A; there the kernel of A gives the rigid-body modes, since their eigenvalues
-are defective and would come out as a small cloud around zero. What counts as zero is in `alembert.linear.rounding`; slow
-modes beside stiff springs are none.
+are defective and would come out as a small cloud around zero. What counts as zero is told by (3) and (4); slow modes
+beside stiff springs are not zero.
 
 To look at a mode, the model swings about its point in its shape,
 
@@ -16,6 +16,22 @@ To look at a mode, the model swings about its point in its shape,
 with an amplitude a that the eye can follow and without decay or growth, whatever the pole says: a mode is a shape.
 Modes that do not oscillate swing as well, at one turn in two seconds; fast and slow ones are shown at that pace too,
 and their notes say by what factor.
+
+How small a stiffness, or a pole, is rounding: entry by entry, A is known to some roundings of what it was made from: of its
+own size, and, where weights are in balance (an arm with vertical axes), of the stiffness that the same weights have
+elsewhere,
+
+    |dA| <= eps (|A| + [0 0; |M^-1| k 0]),      k = m g l u u^T,    u = 1 (rad), 1/l (m)                   (3)
+
+with the mass m of all bodies and their largest distance l from the world's origin, about which derivatives are computed.
+No state is compared with another one of other units or of another stiffness.
+
+The number of poles that are zero is found without computing poles, since rounding moves double ones by its square root:
+orthogonal coordinates in which the kernel of A comes first leave the rest of A with the other poles,
+
+    Q^T A Q = [0 *; 0 A'],                                                                                  (4)
+
+and so on with A' until it has no kernel (the staircase of Kublanovskaya).
 """
 
 from __future__ import annotations
@@ -30,7 +46,7 @@ import numpy as np
 import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.linear import rounding
+from alembert.linear import quantities
 from alembert.model import printing
 
 if TYPE_CHECKING:
@@ -45,6 +61,11 @@ _EASY = (0.4, 5.0)  # s: periods that are shown as they are
 _FRAMES = 60  # per turn
 _ANGLE = 0.35  # rad: the largest one shown
 _SHARE = 0.3  # of a link's length: the largest distance shown
+ROUNDINGS = 1e-12
+"""what sums of some hundred terms may lose, 1e3 eps and some room"""
+CLOUD = 1.5e-8
+"""of the fastest pole: the square root of eps, below which stiffnesses do not reach; long chains of zeros (those of a
+falling body) leave such poles, which (4) may take for others"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +198,12 @@ def modes(linear: LinearModel) -> Modes:
     if n == 0:
         return Modes((), linear)
     M, A21 = linear.mass_matrix, linear.A[n:, :n]
-    K, size = -M @ A21, np.abs(M) @ np.abs(A21) + rounding.stiffness(linear)
+    K, size = -M @ A21, np.abs(M) @ np.abs(A21) + stiffness_of_weights(linear)
     still = not np.any(linear.A[:n, :n]) and not np.any(linear.A[n:, n:])
     if still and np.all(np.abs(K - K.T) <= _SYMMETRIC * (size + size.T)):
         found = _conservative(K, M, size, names)
     else:
-        found = _general(linear.A, rounding.sizes(linear), names)
+        found = _general(linear.A, sizes(linear), names)
     return Modes(tuple(sorted(found, key=lambda mode: mode.frequency)), linear)
 
 
@@ -194,7 +215,7 @@ def _conservative(K: Array, M: Array, size: Array, names: tuple[str, ...]) -> li
     for shape in shapes.T:
         stiffness = float(shape @ K @ shape)
         square = stiffness / float(shape @ M @ shape)
-        if abs(stiffness) <= rounding.ROUNDINGS * float(np.abs(shape) @ size @ np.abs(shape)):
+        if abs(stiffness) <= ROUNDINGS * float(np.abs(shape) @ size @ np.abs(shape)):
             found.append(Mode("rigid", 0j, _normalised(shape), names))
         elif square > 0:
             found.append(Mode("oscillation", 1j * float(np.sqrt(square)), _normalised(shape), names))
@@ -208,7 +229,7 @@ def _general(A: Array, size: Array, names: tuple[str, ...]) -> list[Mode]:
     n = len(names)
     poles, vectors = np.linalg.eig(A)
     order = np.argsort(np.abs(poles), kind="stable")
-    zero = rounding.count_zero(poles, A, size)
+    zero = count_zero(poles, A, size)
     found = []
     for pole, vector in zip(poles[order[zero:]], vectors.T[order[zero:]], strict=True):
         if pole.imag == 0:
@@ -216,8 +237,7 @@ def _general(A: Array, size: Array, names: tuple[str, ...]) -> list[Mode]:
         elif pole.imag > 0:
             found.append(Mode("oscillation", complex(pole), _normalised(vector[:n]), names))
     if zero:
-        kernel = rounding.kernel(A, size)
-        found += [Mode("rigid", 0j, _normalised(vector[:n]), names) for vector in kernel.T]
+        found += [Mode("rigid", 0j, _normalised(x[:n]), names) for x in kernel(A, size).T]
     return found
 
 
@@ -305,3 +325,84 @@ def _named(mode: Mode) -> str:
 
 def _real(mode: Mode) -> str:
     return f"{'decays' if mode.pole.real < 0 else 'grows'} in {1 / abs(mode.pole.real):.3g} s"
+
+
+# --- what is rounding ---------------------------------------------------------------------------------------
+
+
+def stiffness_of_weights(linear: LinearModel) -> Array:
+    """k of (3), for the displacements of a linear model."""
+    model, n = linear.model, len(linear.displacements)
+    parameters = {name: float(np.asarray(x)) for name, x in linear.parameter_values.items()}
+    values = model.parameter_values | parameters
+    g = float(np.linalg.norm([quantities.number(x, values) for x in model.gravity]))
+    places = [
+        model.frame_pose(linear.q, b.name, parameters=parameters or None).translation for b in model.bodies
+    ]
+    center = model.center_of_mass(linear.q, parameters=parameters or None)
+    l = float(np.linalg.norm([*places, center], axis=-1).max(initial=0.0))
+    if not g or not l or not n:
+        return np.zeros((n, n))
+    units = quantities.displacement_units(model)
+    u = np.array([1.0 / l if units[k] == "m" else 1.0 for k in linear.displacements])
+    return model.mass * g * l * np.outer(u, u)
+
+
+def sizes(linear: LinearModel) -> Array:
+    """What (3) has after eps, of the size of A."""
+    n, m = len(linear.displacements), len(linear.rates)
+    found = np.abs(linear.A)
+    if n == m:
+        found[n:, :n] += np.abs(np.linalg.inv(linear.mass_matrix)) @ stiffness_of_weights(linear)
+    return found
+
+
+def zero_poles(A: Array, size: Array) -> int:
+    """How many poles are zero, (4); `size` is that of the numbers that the entries were made from."""
+    scale = _units(size)
+    A, size = A * scale / scale[:, None], size * scale / scale[:, None]
+    count = 0
+    while len(A):
+        found = kernel(A, size)
+        if not found.shape[1]:
+            break
+        count += found.shape[1]
+        rest = np.linalg.qr(found, mode="complete")[0][:, found.shape[1] :]
+        A, size = rest.T @ A @ rest, np.abs(rest.T) @ size @ np.abs(rest)
+    return count
+
+
+def kernel(A: Array, size: Array) -> Array:
+    """A basis of what A takes to zero but for rounding, (n, k); rows and columns count by their own size."""
+    rows, columns = np.ones((2, len(A)))
+    for _ in range(8):  # each time the largest entries come nearer to one
+        scaled = size / rows[:, None] / columns
+        rows *= np.sqrt(_or_one(scaled.max(axis=1)))
+        columns *= np.sqrt(_or_one(scaled.max(axis=0)))
+    _, s, Vt = np.linalg.svd(A / rows[:, None] / columns)
+    rank = int(np.count_nonzero(s > ROUNDINGS * len(A)))
+    found = Vt[rank:].T / columns[:, None]
+    return found / _or_one(np.linalg.norm(found, axis=0))
+
+
+def _units(size: Array) -> Array:
+    """Scales of the states in which entries across the diagonal are alike."""
+    return np.asarray(scipy.linalg.matrix_balance(size, permute=False, separate=True)[1][0])
+
+
+def _or_one(x: Array) -> Array:
+    return np.where(x > 0, x, 1.0)
+
+
+def count_zero(poles: Array, A: Array, size: Array) -> int:
+    """How many of the poles of A are zero: by (4), or so small that no model is so stiff."""
+    tiny = np.abs(poles) <= CLOUD * np.abs(poles).max(initial=0.0)
+    return max(zero_poles(A, size), int(np.count_nonzero(tiny)))
+
+
+def settled_poles(linear: LinearModel) -> Array:
+    """The eigenvalues of A by size; those that are zero but for rounding are zero."""
+    poles = np.linalg.eigvals(linear.A)
+    poles = poles[np.argsort(np.abs(poles), kind="stable")]
+    poles[: count_zero(poles, linear.A, sizes(linear))] = 0.0
+    return poles

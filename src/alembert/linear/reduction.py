@@ -38,7 +38,7 @@ def reduced(linear: LinearModel, states: Any, inputs: Any, outputs: Any, neglect
     drop = [k for k in range(len(linear.state_names)) if k not in keep]
     _check_coupling(linear, keep, drop, neglect)
     chosen = _picked(linear.input_names, inputs, "inputs")
-    seen = np.abs(linear.C[..., drop]) > neglect * np.abs(linear.C).max(initial=0.0)
+    seen = told(linear.C, neglect)[..., drop]
     blind = np.any(seen, axis=(*range(seen.ndim - 2), -1))
     rows = [k for k in range(len(linear.output_names)) if not blind[k]]
     if outputs is not None:
@@ -126,6 +126,12 @@ def parts(linear: LinearModel, *, stable: bool = False) -> list[list[str]]:
         if names and names not in found:
             found.append(names)
     return found
+
+
+def told(C: Array, neglect: float = _ROUNDING) -> Array:
+    """Which states each output tells of (..., outputs, states): each in its own units, beside others however stiff."""
+    rows = np.abs(C).max(axis=-1, keepdims=True, initial=1.0)
+    return np.abs(C) > neglect * np.minimum(rows, _size(C))
 
 
 def acting_on(A: Array, states: Iterable[int]) -> set[int]:

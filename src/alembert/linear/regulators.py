@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.gramian import semidefinite_root
 from alembert.control.reachability import reachability
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.control.riccati import care
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import quantities, reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
@@ -180,19 +182,14 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
     if least <= 0:
         raise ArgumentError(f"lqr: R has the eigenvalue {least:.4g}, expected a positive definite matrix")
     try:
-        P = scipy.linalg.solve_continuous_are(A, B, *weights)
-        found = Regulator(linear, np.linalg.solve(weights[1], B.T @ P))
-        stable = bool(np.all(found.poles().real < 0))
-    except (np.linalg.LinAlgError, ValueError):  # what SciPy says of the same depends on its LAPACK
-        stable = False
-    if not stable:
+        return Regulator(linear, care(A, B, *weights, function="lqr").K)
+    except NumericalError:
         reached = linear.controllable()
         why = f"the inputs do not reach all of the state: {reduction.advice(linear, reached, stable=True)}"
         if reached:
-            seen = reachability(A.T, _root(weights[0]), linear.state_names, 1e-10)
+            seen = reachability(A.T, semidefinite_root(weights[0]), linear.state_names, 1e-10)
             why = f"Q does not see all modes: {seen}"
-        raise ArgumentError(f"lqr: no feedback of least cost is stable: {why}")
-    return found
+        raise ArgumentError(f"lqr: no feedback of least cost is stable: {why}") from None
 
 
 def _check_linear(function: str, argument: str, linear: Any) -> None:
@@ -223,12 +220,6 @@ def _weight(name: str, given: Any, signals: Sequence[str]) -> Array:
     if least < -1e-12 * max(abs(most), abs(least)):
         raise ArgumentError(f"lqr: {name} has the eigenvalue {least:.4g}, expected none below zero")
     return (x + x.T) / 2
-
-
-def _root(Q: Array) -> Array:
-    """W with W W^T = Q."""
-    values, vectors = np.linalg.eigh(Q)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:

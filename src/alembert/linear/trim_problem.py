@@ -174,16 +174,11 @@ def set_up(
     forces: quantities.ForcesOfState | None,
     time: float,
 ) -> tuple[TrimPoint, TrimProblem]:
+    zero = np.zeros(model.nv)
+    guess = {"q": (q, model.neutral()), "v": (v, zero), "tau": (tau, zero)}
     point = {
-        "q": model.neutral()
-        if q is None
-        else model.compute.numbers("trim", "q", q, model.nq, batch=False).copy(),
-        "v": np.zeros(model.nv)
-        if v is None
-        else model.compute.numbers("trim", "v", v, model.nv, batch=False).copy(),
-        "tau": np.zeros(model.nv)
-        if tau is None
-        else model.compute.numbers("trim", "tau", tau, model.nv, batch=False).copy(),
+        name: (other if x is None else model.compute.numbers("trim", name, x, len(other), batch=False)).copy()
+        for name, (x, other) in guess.items()
     }
     known = quantities.actuators(model)
     held: dict[str, set[int]] = {"q": set(), "v": set(), "tau": set()}
@@ -235,8 +230,7 @@ def set_up(
                 f"trim: the actuator {name!r} and tau:{model.speed_names[k]} are both named; an actuator gives all "
                 "the effort of its degree of freedom"
             )
-        guess = point["tau"][k] / G[k, column] if G[k, column] else 0.0
-        u[column] = inputs.get(name, guess)
+        u[column] = inputs.get(name, point["tau"][k] / G[k, column] if G[k, column] else 0.0)
     for name in used:
         point["tau"][quantities.driven(model, known[name])] = 0.0
     try:

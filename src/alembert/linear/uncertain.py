@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from alembert.arguments import check_known, unknown
+from alembert.arguments import check_known
 from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
@@ -168,8 +168,7 @@ class UncertainLinearModel:
             self.at(**{name: float(rng.uniform(*x)) for name, x in self.ranges.items()}) for _ in range(8)
         ]
         A, seen = (np.max([np.abs(getattr(x, name)) for x in tried], axis=0) for name in "AC")
-        outputs = (seen > ROUNDING * seen.max(initial=0.0)).any(axis=0)
-        keep = sorted(reduction.acting_on(A, np.flatnonzero(outputs)))
+        keep = sorted(reduction.acting_on(A, np.flatnonzero(reduction.told(seen).any(axis=0))))
         if len(keep) == n:
             return self
         rows, columns = ([*keep, *range(n, size)] for size in self.system.matrix.shape)
@@ -308,8 +307,7 @@ def _checked(model: Model, ranges: Any) -> dict[str, tuple[float, float]]:
     known = list(model.parameter_values)
     found = {}
     for name, given in ranges.items():
-        if name not in known:
-            raise ArgumentError(unknown("linearize: uncertain: the model has no parameter", str(name), known))
+        check_known("linearize: uncertain: the model has no parameter", name, known)
         try:
             low, high = (float(x) for x in given)
         except (TypeError, ValueError):

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 from alembert.verify.programs import ARGUMENTS
 
 Array = np.ndarray
@@ -95,6 +95,11 @@ class Check:
         return float(np.max(ratio, initial=0.0))
 
     @classmethod
+    def holds(cls, what: str, holds: Any, reason: str) -> Check:
+        """Something that is so, or is not."""
+        return cls(what, float(holds), 1.0, 0.0, reason)
+
+    @classmethod
     def converging(
         cls,
         what: str,
@@ -149,6 +154,13 @@ class Plot:
     log_x: bool = False
     log_y: bool = False
 
+    @classmethod
+    def line(
+        cls, x_label: str, y_label: str, x: Any, y: Any, *, log_x: bool = False, log_y: bool = False
+    ) -> Plot:
+        """One line, which needs no name."""
+        return cls(x_label, y_label, (Line("", x, y),), log_x, log_y)
+
 
 Items = Iterator[Check | Plot]
 """what the function of a case yields"""
@@ -175,8 +187,7 @@ class Case:
     """the module or file that it was found in"""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ArgumentError(unknown(f"case {self.name!r}: no kind", self.kind, KINDS))
+        check_known(f"case {self.name!r}: no kind", self.kind, KINDS)
         if not self.source.strip():
             raise ArgumentError(f"case {self.name!r}: source is empty, expected where the number comes from")
 

@@ -44,9 +44,9 @@ def chiang_safonov_seven() -> StateSpace:
     return tf(num, [1, 12.6, 53.48, 90.94, 71.83, 27.22, 4.75, 0.3])
 
 
-def two_masses(k: float) -> StateSpace:
-    """Two masses of one, a spring k between them; a force on the first, the place of the second."""
-    A = [[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, 0, 0], [k, -k, 0, 0]]
+def two_masses(k: float, d: float = 0.0) -> StateSpace:
+    """Two masses of one, a spring k and a damper d between them; a force on the first, the place of the second."""
+    A = [[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, -d, d], [k, -k, d, -d]]
     return StateSpace(A, [[0], [0], [1], [0]], [[0, 1, 0, 0]])
 
 

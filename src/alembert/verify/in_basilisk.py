@@ -26,15 +26,7 @@ class OwnFlights:
         builder = ModelBuilder("brick", gravity=(0, 0, 0))
         inertia = Inertia(100.0, (0, 0, 0), (a, 0, b, 0, 0, c))
         builder.body("brick", inertia, joint=Spherical(), joint_name="attitude")
-        run = simulate(
-            builder.build(),
-            None,
-            rate,
-            duration=duration,
-            integrator="dop853",
-            tolerance=1e-12,
-            progress=False,
-        )
+        run = simulate(builder.build(), None, rate, duration=duration, integrator="dop853", tolerance=1e-12)
         return run.q[-1], run.v[-1]
 
     def orbit(self, orbit: Orbit, j2: float, duration: float, step: float) -> tuple[Array, Array]:
@@ -46,7 +38,7 @@ class OwnFlights:
         q, v = environment.start(model, orbit, attitude="inertial")
         run = simulate(
             model, q, v, duration=duration, step=step, interval=duration, integrator="rk4",
-            gravity=environment.gravity(harmonics={2: j2}, gradient=False), progress=False,
+            gravity=environment.gravity(harmonics={2: j2}, gradient=False),
         )  # fmt: skip
         r, u = environment.inertial(run)
         return r[-1], u[-1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.model import WORLD, Model
+from alembert.verify.programs import OtherDynamics, check_tree
 
 Array = np.ndarray
 exudyn: Any = import_module("exudyn")
@@ -19,7 +20,7 @@ items: Any = import_module("exudyn.itemInterface")
 JOINTS = {"revolute": exudyn.JointType.RevoluteZ, "prismatic": exudyn.JointType.PrismaticZ}
 
 
-class InExudyn:
+class InExudyn(OtherDynamics):
     """`alembert.verify.programs.Dynamics` by Exudyn: its mass matrix and its forces; it gives no potential energy."""
 
     def __init__(self, model: Model) -> None:
@@ -52,9 +53,6 @@ class InExudyn:
     def inverse_dynamics(self, q: Any, v: Any, a: Any) -> Array:
         return self.mass_matrix(q) @ np.asarray(a) + self.bias_forces(q, v)
 
-    def kinetic_energy(self, q: Any, v: Any) -> float:
-        return float(np.asarray(v) @ self.mass_matrix(q) @ np.asarray(v)) / 2
-
     def potential_energy(self, q: Any) -> float:
         raise UnsupportedError("exudyn: a kinematic tree gives no potential energy")
 
@@ -66,10 +64,7 @@ class InExudyn:
 
 def _add_tree(system: Any, model: Model) -> None:
     """Hinges and slides; anything else is refused. Links have their joint's axis along z."""
-    if model.loops or model.couplings or model.equations:
-        raise UnsupportedError(f"exudyn: the loops and couplings of {model.name!r} are not taken over")
-    if model.parameters:
-        raise UnsupportedError(f"exudyn: the named parameters of {model.name!r} are not taken over")
+    check_tree("exudyn", model)
     turns, inertias = exudyn.Matrix3DList(), exudyn.Matrix3DList()
     offsets, centers = exudyn.Vector3DList(), exudyn.Vector3DList()
     kinds, parents, masses = [], [], []
@@ -88,8 +83,7 @@ def _add_tree(system: Any, model: Model) -> None:
         turns.Append(before.T @ np.asarray(X.rotation, dtype=float) @ R)
         offsets.Append(before.T @ np.asarray(X.translation, dtype=float).ravel())
         centers.Append(R.T @ [model.value(x) for x in body.inertia.com])
-        xx, xy, yy, xz, yz, zz = (model.value(x) for x in body.inertia.tensor)
-        inertias.Append(R.T @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R)
+        inertias.Append(R.T @ body.inertia.matrix() @ R)
         masses.append(model.value(body.inertia.mass))
         kinds.append(JOINTS[kind])
         parents.append(numbers[joint.parent])

@@ -16,6 +16,7 @@ from alembert.model.io.convert import (
     to_mujoco,
 )
 from alembert.spatial.quaternion import from_matrix
+from alembert.verify.programs import OtherDynamics, check_tree
 
 Array = np.ndarray
 
@@ -27,7 +28,7 @@ _TYPES = {
 }
 
 
-class InMujoco:
+class InMujoco(OtherDynamics):
     """`alembert.verify.programs.Dynamics` by MuJoCo."""
 
     def __init__(self, model: Model) -> None:
@@ -56,12 +57,6 @@ class InMujoco:
         turn = to_mujoco(self.model, q, np.eye(self.model.nv), mj_model=self.other)[1]
         return turn @ full @ turn.T
 
-    def bias_forces(self, q: Any, v: Any) -> Array:
-        return self.inverse_dynamics(q, v, np.zeros(self.model.nv))
-
-    def kinetic_energy(self, q: Any, v: Any) -> float:
-        return float(np.asarray(v) @ self.mass_matrix(q) @ np.asarray(v)) / 2
-
     def potential_energy(self, q: Any) -> float:
         self._set(q, np.zeros(self.model.nv), 0.0)
         mujoco.mj_forward(self.other, self.data)
@@ -81,10 +76,7 @@ class InMujoco:
 
 def in_mujoco(model: Model) -> Any:
     """Hinges, slides, balls and free bodies; anything else is refused."""
-    if model.loops or model.couplings or model.equations:
-        raise UnsupportedError(f"mujoco: the loops and couplings of {model.name!r} are not taken over")
-    if model.parameters:
-        raise UnsupportedError(f"mujoco: the named parameters of {model.name!r} are not taken over")
+    check_tree("mujoco", model)
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.option.gravity = list(model.gravity)

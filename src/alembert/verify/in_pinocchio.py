@@ -22,12 +22,13 @@ from alembert.model.io.convert import (
     to_pinocchio,
 )
 from alembert.model.placement import Placement
+from alembert.verify.programs import OtherDynamics, check_tree
 
 Array = np.ndarray
 
 
-class InPinocchio:
-    """`alembert.verify.programs.Dynamics` by Pinocchio."""
+class InPinocchio(OtherDynamics):
+    """`alembert.verify.programs.Dynamics` by Pinocchio; its own energy leaves out the armature of some joints (4.1)."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -50,13 +51,6 @@ class InPinocchio:
         M = pin.crba(self.other, self.data, to_pinocchio(self.model, q, pin_model=self.other))
         return turn @ (np.triu(M) + np.triu(M, 1).T) @ turn.T
 
-    def bias_forces(self, q: Any, v: Any) -> Array:
-        return self.inverse_dynamics(q, v, np.zeros(self.model.nv))
-
-    def kinetic_energy(self, q: Any, v: Any) -> float:
-        # its own energy leaves out the armature of some joint types (4.1)
-        return float(np.asarray(v) @ self.mass_matrix(q) @ np.asarray(v)) / 2
-
     def potential_energy(self, q: Any) -> float:
         qp = to_pinocchio(self.model, q, pin_model=self.other)
         return float(pin.computePotentialEnergy(self.other, self.data, qp))
@@ -67,10 +61,7 @@ class InPinocchio:
 
 def in_pinocchio(model: Model) -> Any:
     """Joint by joint; bodies on fixed joints are added to what carries them."""
-    if model.loops or model.couplings or model.equations:
-        raise UnsupportedError(f"pinocchio: the loops and couplings of {model.name!r} are not taken over")
-    if model.parameters:
-        raise UnsupportedError(f"pinocchio: the named parameters of {model.name!r} are not taken over")
+    check_tree("pinocchio", model)
     result = pin.Model()
     result.gravity.linear = np.array(model.gravity)
     where: dict[str, tuple[int, Any]] = {WORLD: (0, pin.SE3.Identity())}
@@ -109,8 +100,7 @@ def _se3(placement: Placement) -> Any:
 
 
 def _inertia(body: Body) -> Any:
-    m, (xx, xy, yy, xz, yz, zz) = body.inertia.mass, body.inertia.tensor
-    return pin.Inertia(m, np.array(body.inertia.com), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    return pin.Inertia(body.inertia.mass, np.array(body.inertia.com), body.inertia.matrix())
 
 
 def _composite(*parts: Any) -> Any:

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+JPL1989 = "Proc. 3rd Annual Conf. Aerospace Computational Control (JPL 89-45), 1989"
+SCRIPT = "an independent script in double precision, written for this case"
+SOA = "Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992)"
+IFTOMM = "IFToMM library of computational benchmark problems"
+DMOC = (
+    "Leyendecker, Ober-Blöbaum, Marsden, Ortiz, Discrete mechanics and optimal control for constrained systems "
+    "(2009/2010)"
+)
+SOHL_BOBROW = "Sohl, Bobrow, A recursive multibody dynamics and sensitivity algorithm for branched kinematic chains (2001)"
+COPS = "Dolan, More, Munson, Benchmarking optimization software with COPS 3.0 (2004)"
+CHIANG_SAFONOV = (
+    "Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace Computational "
+    "Control 1989"
+)
+SKOGESTAD = "Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005"
+
 ACC1989 = {
     "Balakrishnan": ("Minimum attainable RMS attitude error using co-located rate sensors", 449),
     "Bless, Hodges, Calise": ("A finite element based method for solution of optimal control problems", 342),

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from alembert.spacecraft import Orbit
 
 Array = np.ndarray
+Answers = TypeVar("Answers")
 
 
 class Dynamics(Protocol):
@@ -34,6 +36,28 @@ class Dynamics(Protocol):
     def bias_forces(self, q: Any, v: Any) -> Array: ...
     def kinetic_energy(self, q: Any, v: Any) -> Any: ...
     def potential_energy(self, q: Any) -> Any: ...
+
+
+def check_tree(program: str, model: Model) -> None:
+    """Refuse what no other program takes over."""
+    if model.loops or model.couplings or model.equations:
+        raise UnsupportedError(f"{program}: the loops and couplings of {model.name!r} are not taken over")
+    if model.parameters:
+        raise UnsupportedError(f"{program}: the named parameters of {model.name!r} are not taken over")
+
+
+class OtherDynamics:
+    """What follows from other answers of a program of dynamics."""
+
+    model: Model
+    mass_matrix: Callable[[Any], Array]
+    inverse_dynamics: Callable[[Any, Any, Any], Array]
+
+    def bias_forces(self, q: Any, v: Any) -> Array:
+        return self.inverse_dynamics(q, v, np.zeros(self.model.nv))
+
+    def kinetic_energy(self, q: Any, v: Any) -> float:
+        return float(np.asarray(v) @ self.mass_matrix(q) @ np.asarray(v)) / 2
 
 
 class LinearSystems(Protocol):
@@ -57,96 +81,49 @@ class Flights(Protocol):
 
 
 @dataclass(frozen=True)
-class OtherProgram:
+class OtherProgram(Generic[Answers]):
     """A program by name, as `alembert verify --against` takes it; the package is what Python imports."""
 
     name: str
     package: str
     distribution: str
+    home: str
+    """module and class that answer, below `alembert.verify`; imported when it is asked"""
+
+    def load(self, *model: Model) -> Answers:
+        """What answers: of dynamics, a model built in the program."""
+        module, _, answers = self.home.partition(".")
+        found: Answers = getattr(import_module(f"alembert.verify.{module}"), answers)(*model)
+        return found
 
 
-@dataclass(frozen=True)
-class DynamicsProgram(OtherProgram):
-    """`load` builds a model in it."""
-
-    load: Callable[[Model], Dynamics]
+DynamicsProgram = OtherProgram[Dynamics]
+SystemsProgram = OtherProgram[LinearSystems]
+FlightProgram = OtherProgram[Flights]
 
 
-@dataclass(frozen=True)
-class SystemsProgram(OtherProgram):
-    """`load` gives what answers."""
-
-    load: Callable[[], LinearSystems]
-
-
-@dataclass(frozen=True)
-class FlightProgram(OtherProgram):
-    """`load` gives what answers."""
-
-    load: Callable[[], Flights]
-
-
-def _alembert(model: Model) -> Dynamics:
+def same(model: Model) -> Dynamics:
+    """What Alembert answers on dynamics: a model itself."""
     return model
 
 
-def _pinocchio(model: Model) -> Dynamics:
-    from alembert.verify.in_pinocchio import InPinocchio
-
-    return InPinocchio(model)
-
-
-def _mujoco(model: Model) -> Dynamics:
-    from alembert.verify.in_mujoco import InMujoco
-
-    return InMujoco(model)
-
-
-def _exudyn(model: Model) -> Dynamics:
-    from alembert.verify.in_exudyn import InExudyn
-
-    return InExudyn(model)
-
-
-def _own_systems() -> LinearSystems:
-    from alembert.verify.in_python_control import InAlembert
-
-    return InAlembert()
-
-
-def _python_control() -> LinearSystems:
-    from alembert.verify.in_python_control import InPythonControl
-
-    return InPythonControl()
-
-
-def _own_flights() -> Flights:
-    from alembert.verify.in_basilisk import OwnFlights
-
-    return OwnFlights()
-
-
-def _basilisk() -> Flights:
-    from alembert.verify.in_basilisk import InBasilisk
-
-    return InBasilisk()
-
-
 DYNAMICS = {
-    "alembert": DynamicsProgram("alembert", "alembert", "alembert", _alembert),
-    "pinocchio": DynamicsProgram("pinocchio", "pinocchio", "pin", _pinocchio),
-    "mujoco": DynamicsProgram("mujoco", "mujoco", "mujoco", _mujoco),
-    "exudyn": DynamicsProgram("exudyn", "exudyn", "exudyn", _exudyn),
+    "alembert": DynamicsProgram("alembert", "alembert", "alembert", "programs.same"),
+    "pinocchio": DynamicsProgram("pinocchio", "pinocchio", "pin", "in_pinocchio.InPinocchio"),
+    "mujoco": DynamicsProgram("mujoco", "mujoco", "mujoco", "in_mujoco.InMujoco"),
+    "exudyn": DynamicsProgram("exudyn", "exudyn", "exudyn", "in_exudyn.InExudyn"),
 }
 SYSTEMS = {
-    "alembert": SystemsProgram("alembert", "alembert", "alembert", _own_systems),
-    "python-control": SystemsProgram("python-control", "control", "control", _python_control),
+    "alembert": SystemsProgram("alembert", "alembert", "alembert", "in_python_control.InAlembert"),
+    "python-control": SystemsProgram(
+        "python-control", "control", "control", "in_python_control.InPythonControl"
+    ),
 }
 FLIGHTS = {
-    "alembert": FlightProgram("alembert", "alembert", "alembert", _own_flights),
-    "basilisk": FlightProgram("basilisk", "Basilisk", "bsk", _basilisk),
+    "alembert": FlightProgram("alembert", "alembert", "alembert", "in_basilisk.OwnFlights"),
+    "basilisk": FlightProgram("basilisk", "Basilisk", "bsk", "in_basilisk.InBasilisk"),
 }
-ARGUMENTS: dict[str, Mapping[str, OtherProgram]] = {
+ARGUMENTS: dict[str, Mapping[str, OtherProgram[Any]]] = {
     "program": DYNAMICS,
     "systems": SYSTEMS,
     "flights": FLIGHTS,
@@ -154,7 +131,7 @@ ARGUMENTS: dict[str, Mapping[str, OtherProgram]] = {
 """the programs that an argument of a case may be"""
 
 
-def program_named(name: str) -> OtherProgram:
+def program_named(name: str) -> OtherProgram[Any]:
     for group in ARGUMENTS.values():
         if name in group:
             return group[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,6 +110,12 @@ def states(model: Model, count: int, seed: int = 0) -> tuple[Array, Array, Array
     for owner in model.space.of_bodies.values():
         q[:, owner.q] *= 0.1
     return q, rng.normal(size=(count, model.nv)), rng.normal(size=(count, model.nv))
+
+
+def trees(count: int, names: Sequence[str] = TREES) -> Iterator[tuple[str, Model, Array, Array, Array]]:
+    """The trees by name, each with `count` states."""
+    for name in names:
+        yield name, tree(name), *states(tree(name), count)
 
 
 def away_from_lock(model: Model, rng: np.random.Generator) -> Array:

@@ -215,7 +215,7 @@ def control_real_parameter_margin() -> Items:
         0.011 * expected,
         "the tolerance of the peak, and its steps of 0.5 %",
     )
-    yield Check("what is proven is true", float(peak.upper >= expected), 1.0, 0, WHOLE)
+    yield Check.holds("what is proven is true", peak.upper >= expected, WHOLE)
 
 
 @case(

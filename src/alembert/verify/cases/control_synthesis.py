@@ -10,6 +10,7 @@ from alembert import control
 from alembert.control import DeltaBlock, tf
 from alembert.verify import control_plants as plants
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import CHIANG_SAFONOV, SKOGESTAD
 
 DIGITS = "half a unit of the last digit that is known"
 SCALAR = DeltaBlock("complex")
@@ -68,8 +69,7 @@ def control_disk_margins() -> Items:
 
 
 @case(
-    source="""Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace
-    Computational Control 1989""",
+    source=CHIANG_SAFONOV,
     kind="published",
     tags=("control", "acc1989"),
 )
@@ -83,8 +83,7 @@ def control_diagonal_margin() -> Items:
 
 
 @case(
-    source="""Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, example 8.12:
-    distillation column""",
+    source=f"{SKOGESTAD}, example 8.12: distillation column",
     kind="published",
     tags=("control",),
 )
@@ -114,8 +113,7 @@ def control_distillation() -> Items:
 
 
 @case(
-    source="""Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, section 8.12: mu synthesis for
-    the distillation column""",
+    source=f"{SKOGESTAD}, section 8.12: mu synthesis for the distillation column",
     kind="published",
     tags=("control",),
 )
@@ -245,7 +243,7 @@ def control_loop_transfer_recovery() -> Items:
         phases.append(margin.phase_deg)
         yield Check(f"filter gain, q^2 = {noise}", found.filter.L[:, 0], gain, 1e-7, DIGITS)
         yield Check(f"phase margin [deg], q^2 = {noise}", margin.phase_deg, phase, 1e-6, DIGITS)
-    yield Plot("q^2", "phase margin [deg]", (Line("", [1, 100, 500, 1000, 10000], phases),), True)
+    yield Plot.line("q^2", "phase margin [deg]", [1, 100, 500, 1000, 10000], phases, log_x=True)
 
 
 @case(
@@ -313,8 +311,7 @@ def control_hinf_sampled() -> Items:
 
 
 @case(
-    source="""Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace
-    Computational Control 1989""",
+    source=CHIANG_SAFONOV,
     kind="published",
     tags=("control", "acc1989"),
 )
@@ -328,8 +325,7 @@ def control_mixed_sensitivity_improper() -> Items:
 
 
 @case(
-    source="""Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, examples 2.17, 3.8 and
-    9.3""",
+    source=f"{SKOGESTAD}, examples 2.17, 3.8 and 9.3",
     kind="published",
     tags=("control",),
 )

@@ -12,10 +12,10 @@ from alembert import control, library
 from alembert.control import StateSpace, tf
 from alembert.joints import Prismatic, Spring
 from alembert.linear import linearize
-from alembert.model import WORLD, Inertia, ModelBuilder
+from alembert.model import WORLD, Inertia, Model, ModelBuilder
 from alembert.verify import control_plants as plants
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.papers import CHIANG_SAFONOV, SKOGESTAD, acc1989
 from alembert.verify.programs import SystemsProgram
 
 ROUNDING = "rounding of an invariant subspace: 1e-12 of entries of some tens"
@@ -161,8 +161,7 @@ def control_power_system_reduction() -> Items:
 
 
 @case(
-    source="""Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace
-    Computational Control 1989""",
+    source=CHIANG_SAFONOV,
     kind="reference",
     tags=("control", "acc1989"),
 )
@@ -229,7 +228,7 @@ def control_second_order_chain() -> Items:
 
 
 @case(
-    source="Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, example 3.8",
+    source=f"{SKOGESTAD}, example 3.8",
     kind="published",
     tags=("control",),
 )
@@ -273,6 +272,17 @@ def cart_pole_poles(cart: float, pole: float, length: float, gravity: float) -> 
     )
 
 
+def _row(count: int, mass: float, stiffness: float) -> Model:
+    """Masses from a wall on, a spring before each."""
+    builder = ModelBuilder("row", gravity=(0, 0, 0))
+    parent = WORLD
+    for k in range(count):
+        body = Inertia.box(mass, (0.1, 0.1, 0.1))
+        builder.body(f"m{k}", body, joint=Prismatic((1, 0, 0)), parent=parent, spring=Spring((stiffness,)))
+        parent = f"m{k}"
+    return builder.build()
+
+
 @case(
     source="""A fixed-free chain of equal masses and springs: w_j = 2 sqrt(k/m) sin((2j - 1) pi / (4N + 2))
     (Routh, Advanced Rigid Dynamics, ch. IX)""",
@@ -282,14 +292,7 @@ def cart_pole_poles(cart: float, pole: float, length: float, gravity: float) -> 
 )
 def spring_chain(count: int, mass: float, stiffness: float) -> Items:
     """Frequencies of masses and springs in a row."""
-    builder = ModelBuilder("row", gravity=(0, 0, 0))
-    parent = WORLD
-    for k in range(count):
-        body = Inertia.box(mass, (0.1, 0.1, 0.1))
-        builder.body(f"m{k}", body, joint=Prismatic((1, 0, 0)), parent=parent, spring=Spring((stiffness,)))
-        parent = f"m{k}"
-    model = builder.build()
-    found = linearize(model, np.zeros(count)).modes().frequencies
+    found = linearize(_row(count, mass, stiffness), np.zeros(count)).modes().frequencies
     j = np.arange(1, count + 1)
     expected = 2 * np.sqrt(stiffness / mass) * np.sin((2 * j - 1) * np.pi / (4 * count + 2))
     yield Check("frequencies [rad/s]", found, expected, 1e-11, "rounding times the condition of the modes")
@@ -313,18 +316,7 @@ def balakrishnan_bound(
     Direct feedback u = -sqrt(d_s/d_o) v reaches the bound; (3.4) is printed with the response squared. On a chain of
     masses and springs instead of the paper's beam, by Lyapunov's equation of the linear model.
     """
-    builder = ModelBuilder("chain", gravity=(0, 0, 0))
-    parent = WORLD
-    for k in range(masses):
-        builder.body(
-            f"m{k}",
-            Inertia.box(mass, (0.1, 0.1, 0.1)),
-            joint=Prismatic((1, 0, 0)),
-            parent=parent,
-            spring=Spring((stiffness,)),
-        )
-        parent = f"m{k}"
-    model = builder.build()
+    model = _row(masses, mass, stiffness)
     linear = linearize(model, model.neutral())
     tip = np.ones(masses)  # a force on the last mass does work on every relative displacement
     gain = np.sqrt(actuator_noise / sensor_noise)

@@ -23,6 +23,7 @@ from alembert.verify.case import Check, Items, case
 Array = np.ndarray
 DIGITS = "digits of the reference"
 TINY = Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+HUB = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
 
 
 def small_motion(
@@ -53,10 +54,11 @@ def rates(M: Array, C: Array, K: Array) -> Array:
     return found[found > 1e-3]
 
 
-def on_a_hub(body: ModalBody, radius: float) -> Model:
+def on_a_hub(body: ModalBody, radius: float = 0.0, hub: Inertia = TINY) -> Model:
     builder = ModelBuilder("hub", gravity=(0, 0, 0))
-    builder.body("hub", TINY, joint=Revolute((0, 0, 1)), joint_name="shaft")
+    builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="shaft")
     builder.body("beam", body, joint=Fixed(), parent="hub", placement=(radius, 0, 0))
+    builder.frame("tip", "beam", node="tip")
     return builder.build()
 
 
@@ -321,16 +323,10 @@ def lateral_buckling() -> Items:
 )
 def zeros_of_a_flexible_arm() -> Items:
     """Real zeros from the torque to the tip: not minimum phase; to the hub's own angle, those of the cantilever."""
-    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
 
     def zeros(n: int, output: str) -> Array:
         """s^2 where [[M s^2 + K, b], [c, 0]] is singular."""
-        builder = ModelBuilder("arm", gravity=(0, 0, 0))
-        builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
-        body = beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton")
-        builder.body("beam", body, joint=Fixed(), parent="hub")
-        builder.frame("tip", "beam", node="tip")
-        model = builder.build()
+        model = on_a_hub(beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton"), hub=HUB)
         M, _, K = small_motion(model)
         e = ca.SX.sym("e", model.nv)
         tip = ca.jacobian(model.symbolic.frame_pose(e, "tip").translation[1], e)

@@ -28,8 +28,9 @@ from alembert.flexible import (
 from alembert.joints import Fixed, JointType, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
-from alembert.verify.cases.flexible_beams import on_a_hub, rates, small_motion, spun
-from alembert.verify.cases.flexible_structures import ACC1989, straight
+from alembert.verify.cases.flexible_beams import HUB, clamped, on_a_hub, rates, small_motion, spun
+from alembert.verify.cases.flexible_structures import straight
+from alembert.verify.papers import JPL1989
 
 DIGITS = "digits of the reference"
 
@@ -43,11 +44,7 @@ def frequencies(
     free = np.ones(model.nv, dtype=bool)
     for name in held:
         free[model.v_slice(name)] = False
-    M, C, K = (x[np.ix_(free, free)] for x in (d.da, d.dv, d.dq))
-    n = len(M)
-    A = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, C)]])
-    found = np.sort(scipy.linalg.eigvals(A).imag)
-    return found[found > 1e-3]
+    return rates(*(x[np.ix_(free, free)] for x in (d.da, d.dv, d.dq)))
 
 
 def small(model: Model) -> np.ndarray:
@@ -62,9 +59,7 @@ def small(model: Model) -> np.ndarray:
 )
 def cantilever() -> Items:
     """Frequencies of a clamped beam, alone and with a point mass at its tip that is a body of its own."""
-    builder = ModelBuilder("cantilever", gravity=(0, 0, 0))
-    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=4), joint=Fixed())
-    alone = frequencies(builder.build(), np.zeros(4))
+    alone = frequencies(clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=4)), np.zeros(4))
     yield Check("clamped [rad/s]", alone[:3], [3.5160152685, 22.0344915647, 61.6972144135], 2e-9, DIGITS)
 
     def loaded(n: int) -> np.ndarray:
@@ -77,9 +72,8 @@ def cantilever() -> Items:
     yield Check.converging("with a tip mass [rad/s]", loaded, 6, expected, 1e-9)
 
     def lumped(n: int) -> float:
-        builder = ModelBuilder("chain", gravity=(0, 0, 0))
-        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, segments=n, rigid=True), joint=Fixed())
-        return abs(float(small(builder.build())[0]) - 3.5160152685)
+        chain = clamped(beam(1.0, 1.0, EI_z=1.0, segments=n, rigid=True))
+        return abs(float(small(chain)[0]) - 3.5160152685)
 
     reason = "a chain of rigid links with springs: N^-2, and what is left of the next order"
     yield Check("order of 8 and 16 links", float(np.log2(lumped(8) / lumped(16))), 2.0, 0.1, reason)
@@ -117,13 +111,9 @@ def spinning_beam(rate: float, modes: int) -> Items:
 )
 def hub_with_a_beam() -> Items:
     """Poles of a hinged hub that carries a beam."""
-    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
 
     def poles(n: int) -> np.ndarray:
-        builder = ModelBuilder("hub", gravity=(0, 0, 0))
-        builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
-        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n), joint=Fixed(), parent="hub")
-        return small(builder.build())[:3]
+        return small(on_a_hub(beam(1.0, 1.0, EI_z=1.0, bending_y=n), hub=HUB))[:3]
 
     expected = [6.9639235527, 22.9802389667, 62.0259092751]
     yield Check.converging("poles [rad/s]", poles, 12, expected, 1e-9)
@@ -187,9 +177,7 @@ def standing_column() -> Items:
     """Weight along a beam softens or stiffens it."""
 
     def first(gravity: float, n: int = 8) -> float:
-        builder = ModelBuilder("column", gravity=(gravity, 0, 0))
-        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n), joint=Fixed())
-        return float(small(builder.build())[0])
+        return float(small(clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=n), gravity))[0])
 
     for what, gravity, expected in (("hanging", 5.0, 4.4943130), ("standing", -5.0, 2.1184859)):
         yield Check.converging(f"{what} [rad/s]", functools.partial(first, gravity), 8, expected, 1e-7)
@@ -202,11 +190,9 @@ def standing_column() -> Items:
 
     yield Check.converging("buckling load", critical, 8, 7.8373474389, 1e-10)
     for gravity in (5.0, -5.0):
-        builder = ModelBuilder("column", gravity=(gravity, 0, 0))
-        soft = beam(1.0, 1.0, EI_z=1.0, bending_y=4, stiffening="inconsistent")
-        builder.body("beam", soft, joint=Fixed())
+        soft = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=4, stiffening="inconsistent"), gravity)
         what = f"inconsistent, gravity {gravity:g} [rad/s]"
-        yield Check(what, small(builder.build())[0], 3.5160152685, 1e-8, "weight does nothing to it")
+        yield Check(what, small(soft)[0], 3.5160152685, 1e-8, "weight does nothing to it")
     yield Check("buckling load, one mode", critical(1), 7.8697148175, 1e-8, "shapes to ten digits")
 
 
@@ -239,7 +225,7 @@ def column_under_a_dead_load() -> Items:
     assert found is not None
     reason = "eight cubic elements: 1e-6; growth counts from 1e-5 of a frequency, 1e-9 in the load"
     yield Check("buckling load", found.value, np.pi**2 / 4, 1e-5, reason)
-    yield Check("divergence", float(found.kind == "divergence"), 1.0, 0.0, "a load that keeps its direction")
+    yield Check.holds("divergence", found.kind == "divergence", "a load that keeps its direction")
 
 
 @case(
@@ -258,7 +244,7 @@ def column_under_a_follower_force() -> Items:
         1e-3,
         "16 cubic elements: some (w h^2)^2/720 of the load, w = 11",
     )
-    yield Check("flutter", float(found.kind == "flutter"), 1.0, 0.0, "frequencies meet away from zero")
+    yield Check.holds("flutter", found.kind == "flutter", "frequencies meet away from zero")
 
 
 @case(
@@ -277,7 +263,7 @@ def campbell_diagram() -> Items:
 
 
 @case(
-    source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {ACC1989}: one beam in three fidelities",
+    source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {JPL1989}: one beam in three fidelities",
     kind="published",
     tags=("flexible", "tree", "acc1989"),
     parameters={"rate": 2.0, "radius": 0.5},
@@ -337,7 +323,7 @@ def _beyond(loaded: Array, bare: Array) -> float:
 
 
 @case(
-    source=f"Minas, Garcia, Inman, Control of a flexible planar truss using proof mass actuators, {ACC1989}: Tables 1 to 3",
+    source=f"Minas, Garcia, Inman, Control of a flexible planar truss using proof mass actuators, {JPL1989}: Tables 1 to 3",
     kind="published",
     tags=("flexible", "acc1989"),
     missing="""the figure with the geometry, sections, parasitic mass and damping: frequencies are not computed. What holds

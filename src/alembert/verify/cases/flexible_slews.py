@@ -23,7 +23,9 @@ from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.optimal import Problem, Solution, duration, effort
 from alembert.simulate import Table, simulate
 from alembert.verify.case import Check, Items, case
-from alembert.verify.cases.flexible_structures import ACC1989, MESH, straight
+from alembert.verify.cases.flexible_beams import HUB, on_a_hub
+from alembert.verify.cases.flexible_structures import MESH, straight
+from alembert.verify.papers import JPL1989
 
 Array = np.ndarray
 
@@ -67,7 +69,7 @@ def _two_links(elbow: float, modes: int, stiffness: float) -> tuple[Model, Array
 
 
 @case(
-    source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {ACC1989}, Table 1: locked-joint frequencies",
+    source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {JPL1989}, Table 1: locked-joint frequencies",
     kind="published",
     tags=("flexible", "tree", "acc1989"),
     missing="EI of the links (taken as equal; its size does not matter here) and the offsets of the elbow's mass centres",
@@ -96,15 +98,8 @@ def modes_of_a_two_link_arm() -> Items:
 )
 def early_start() -> Items:
     """The input for a prescribed tip begins before the motion, and grows as the zero in the right half plane says."""
-    builder = ModelBuilder("arm", gravity=(0, 0, 0))
-    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
-    builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="hub")
-    builder.body(
-        "beam", beam(1.0, 1.0, EI_z=1.0, bending_y=6, damping=(0.0, 1e-4)), joint=Fixed(), parent="hub"
-    )
-    builder.frame("tip", "beam", node="tip")
-    model = builder.build()
-    G = linearize(model, model.neutral(), inputs=["hub"], outputs=["frame:tip.position"]).to_statespace()
+    model = on_a_hub(beam(1.0, 1.0, EI_z=1.0, bending_y=6, damping=(0.0, 1e-4)), hub=HUB)
+    G = linearize(model, model.neutral(), inputs=["shaft"], outputs=["frame:tip.position"]).to_statespace()
     tip = type(G)(G.A, G.B, G.C[[1]], G.D[[1]])
     t = np.linspace(0.0, 1.0, 801)
     a = 1000 * t**3 * (1 - t) ** 3 * (1 - 2 * t)
@@ -121,7 +116,7 @@ def early_start() -> Items:
 
 
 @case(
-    source=f"Ider, Joint drives for stable end-effector motion in flexible robots, {ACC1989}: the arm of the example",
+    source=f"Ider, Joint drives for stable end-effector motion in flexible robots, {JPL1989}: the arm of the example",
     kind="identity",
     tags=("flexible", "loops", "acc1989"),
     missing="the area moment of link 2 (a square section here), modes, gravity; curves of the figures are not compared",
@@ -276,14 +271,13 @@ def _flown(model: Model, found: Solution) -> tuple[Array, float]:
         integrator="generalised_alpha",
         step=found.duration / count / 100,
         interval=found.duration / count,
-        progress=False,
     )
     energy = model.kinetic_energy(run.q, run.v) + model.potential_energy(run.q)
     return np.asarray(model.frame_pose(run.q[-1], "tip").translation[:2]), float(energy[-1] / energy.max())
 
 
 @case(
-    source=f"Eisler, Segalman, Robinett, Approximate minimum-time trajectories for 2-link flexible manipulators, {ACC1989}",
+    source=f"Eisler, Segalman, Robinett, Approximate minimum-time trajectories for 2-link flexible manipulators, {JPL1989}",
     kind="published",
     tags=("flexible", "optimal", "acc1989"),
     missing="""point inertias of the brackets (rods here), how 5.415 kg are shared (0.83 kg of bracket here), and how fast
@@ -343,7 +337,7 @@ def space_crane() -> Model:
 
 
 @case(
-    source=f"Chen, Housner, Wu, Chang, Flexible space crane (LATDYN), {ACC1989}: actuation profile and dynamics envelope",
+    source=f"Chen, Housner, Wu, Chang, Flexible space crane (LATDYN), {JPL1989}: actuation profile and dynamics envelope",
     kind="identity",
     tags=("flexible", "simulation", "acc1989"),
     missing="all data: only the abstract is printed; booms of 48 m, a payload of 2000 kg and the path are our own",
@@ -372,7 +366,6 @@ def space_crane_along_a_path(span: float) -> Items:
             interval=whole / 120,
             integrator="rk4",
             step=0.0125,
-            progress=False,
         )
         rigid, slow = run.q.copy(), run.q.copy()
         rigid[:, bends] = 0.0

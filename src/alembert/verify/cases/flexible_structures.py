@@ -32,11 +32,11 @@ from alembert.joints import Fixed
 from alembert.model import Inertia, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
 from alembert.verify.cases.flexible_beams import on_a_hub, rates, small_motion, spun
+from alembert.verify.papers import JPL1989
 
 Array = np.ndarray
 UNIT = CrossSection(1.0, 1e6, 1.0, 1.0, 1.0)
 MESH = "cubic elements: (omega h^2)^2/720 of each frequency"
-ACC1989 = "Proc. 3rd Annual Conf. Aerospace Computational Control (JPL 89-45), 1989"
 
 
 def straight(
@@ -196,7 +196,7 @@ def draper(areas: Sequence[float]) -> FiniteElements:
 
 
 @case(
-    source=f"Integrated control-structure design of DRAPER I, {ACC1989}: open-loop responses, Table 2 (column a2)",
+    source=f"Integrated control-structure design of DRAPER I, {JPL1989}: open-loop responses, Table 2 (column a2)",
     kind="published",
     tags=("flexible", "control", "acc1989"),
     missing="the figure with the geometry; node places are those of the literature, in feet, which give all printed weights",
@@ -271,7 +271,7 @@ class _Truss:
 
 
 @case(
-    source=f"McLaren, Slater, A disturbance model for control/structure optimization, {ACC1989}: Tables 4, 5, 9 and 10",
+    source=f"McLaren, Slater, A disturbance model for control/structure optimization, {JPL1989}: Tables 4, 5, 9 and 10",
     kind="published",
     tags=("flexible", "control", "acc1989"),
     missing="the figure with the geometry; the damping of the modes: that of the open-loop responses is taken, which fits",
@@ -315,7 +315,7 @@ def draper_codesign() -> Items:
 
 
 @case(
-    source=f"Balakrishnan, Minimum attainable RMS attitude error using co-located rate sensors, {ACC1989}, (3.5)",
+    source=f"Balakrishnan, Minimum attainable RMS attitude error using co-located rate sensors, {JPL1989}, (3.5)",
     kind="published",
     tags=("flexible", "control", "acc1989"),
 )

@@ -17,17 +17,19 @@ from alembert.verify.mechanisms import (
     SQUEEZER_START,
     bricard,
     four_bars,
+    motion,
     parallelogram,
+    runge_kutta,
     squeezer,
     squeezer_accelerations,
     squeezer_spring,
 )
-from alembert.verify.motion import motion, runge_kutta
+from alembert.verify.papers import IFTOMM
 from alembert.verify.programs import DynamicsProgram
 
 
 @case(
-    source="IFToMM library of computational benchmark problems, A01; closed form 4 K(1/2) sqrt(l/g)",
+    source=f"{IFTOMM}, A01; closed form 4 K(1/2) sqrt(l/g)",
     kind="closed form",
     tags=("tree", "simulation", "iftomm"),
     parameters={"mass": 1.0, "length": 1.0, "gravity": 9.81},
@@ -39,24 +41,18 @@ def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
     yield Check("4 K(1/2) sqrt(l/g) [s]", period, 2.3678419475762, 1e-12, "fourteen digits of print")
     rest = Event(lambda t, q, v: v[0], "rest", direction=1, action="note", tolerance=1e-12)
     run = simulate(
-        model,
-        [-np.pi / 2],
-        duration=4.5 * period,
-        events=rest,
-        tolerance=1e-12,
-        absolute_tolerance=1e-13,
-        progress=False,
+        model, [-np.pi / 2], duration=4.5 * period, events=rest, tolerance=1e-12, absolute_tolerance=1e-13
     )
     found = np.array([event.time for event in run.events])
     expected = period * np.arange(1, 5)
     yield Check(
         "four periods [s]", found, expected, 1e-9, "events located to 1e-12, motion to 1e-12 per step"
     )
-    yield Plot("t [s]", "angle [rad]", (Line("", run.time, run.q[:, 0]),))
+    yield Plot.line("t [s]", "angle [rad]", run.time, run.q[:, 0])
 
 
 @case(
-    source="IFToMM library of computational benchmark problems, A01; closed form by elliptic functions",
+    source=f"{IFTOMM}, A01; closed form by elliptic functions",
     kind="closed form",
     tags=("tree", "iftomm"),
     parameters={"mass": 1.0, "length": 1.0, "start": -np.pi / 2, "duration": 10.0},
@@ -79,7 +75,7 @@ def a01_pendulum_position(
 
 
 @case(
-    source="IFToMM library of computational benchmark problems, A02 (N-four-bar), N = 2: energy at the start",
+    source=f"{IFTOMM}, A02 (N-four-bar), N = 2: energy at the start",
     kind="published",
     tags=("loops", "iftomm"),
     parameters={"windows": 2},
@@ -95,8 +91,7 @@ def a02_four_bars_start(windows: int) -> Items:
 
 
 @case(
-    source="""IFToMM library of computational benchmark problems, A02 (N-four-bar), N = 2; ten digits computed
-    independently""",
+    source=f"{IFTOMM}, A02 (N-four-bar), N = 2; ten digits computed independently",
     kind="reference",
     tags=("loops", "simulation", "iftomm"),
     parameters={"windows": 2, "duration": 10.0, "steps": 4000},
@@ -118,12 +113,11 @@ def a02_four_bars_motion(windows: int, duration: float, steps: int) -> Items:
     yield Check("energy [J]", model.energy(q, v), 35.835, 3.6e-8, "1e-9 relative, by the order of the scheme")
     yield Check("loops", np.max(np.abs(model.constraint_residual(q))), 0.0, 1e-12, "after projection")
     t = np.linspace(duration / steps, duration, steps)
-    yield Plot("t [s]", "angle of the first bar [rad]", (Line("", t, np.array(places)),))
+    yield Plot.line("t [s]", "angle of the first bar [rad]", t, np.array(places))
 
 
 @case(
-    source="""IFToMM library of computational benchmark problems, A02 (N-four-bar), N = 40; all posts turn alike:
-    I t'' = g s sin t""",
+    source=f"{IFTOMM}, A02 (N-four-bar), N = 40; all posts turn alike: I t'' = g s sin t",
     kind="closed form",
     tags=("loops", "iftomm"),
     parameters={"windows": 40, "angle": 0.6, "rate": -1.3},
@@ -209,8 +203,7 @@ def a03_squeezer_motion(duration: float, steps: int) -> Items:
 
 
 @case(
-    source="""IFToMM library of computational benchmark problems, A04 (Bricard): one freedom, redundant
-    constraints, constant energy""",
+    source=f"{IFTOMM}, A04 (Bricard): one freedom, redundant constraints, constant energy",
     kind="published",
     tags=("loops", "simulation", "iftomm"),
     parameters={"duration": 2.0, "steps": 400},
@@ -241,7 +234,7 @@ def a04_bricard(duration: float, steps: int) -> Items:
     )
     yield Check("loop", np.max(np.abs(model.constraint_residual(q))), 0.0, 1e-12, "after projection")
     yield Check("rank after the motion", model.constraint_analysis(q).rank, 4, 0, "integer")
-    yield Plot("t [s]", "change of energy [J]", (Line("", np.linspace(0, duration, steps + 1), drift),))
+    yield Plot.line("t [s]", "change of energy [J]", np.linspace(0, duration, steps + 1), drift)
 
 
 RADIUS, HEIGHT, LENGTH = 0.05, 1.0, 1.0
@@ -325,8 +318,7 @@ def by_lagrange(duration: float) -> tuple[float, float, float]:
 
 
 @case(
-    source="""IFToMM library of computational benchmark problems, A05 (flyball governor, stiff); Lagrange's
-    equations of the symmetric motion""",
+    source=f"{IFTOMM}, A05 (flyball governor, stiff); Lagrange's equations of the symmetric motion",
     kind="independent program",
     tags=("tree", "simulation", "iftomm"),
     parameters={"duration": 3.0},
@@ -354,7 +346,6 @@ def a05_governor(duration: float) -> Items:
         tolerance=1e-9,
         absolute_tolerance=1e-11,
         interval=duration / 300,
-        progress=False,
     )
     spin, angle, height = by_lagrange(duration)
     end = {name: float(run.q[-1][model.q_slice(name)][0]) for name in ("right", "left", "slide")}
@@ -365,4 +356,4 @@ def a05_governor(duration: float) -> Items:
     h = run.momentum[:, 2]
     yield Check("change of momentum / momentum", np.max(np.abs(h - h[0])) / h[0], 0.0, 1e-7, reason)
     s = model.q_slice("slide").start
-    yield Plot("t [s]", "height of the slider [m]", (Line("", run.time, run.q[:, s]),))
+    yield Plot.line("t [s]", "height of the slider [m]", run.time, run.q[:, s])

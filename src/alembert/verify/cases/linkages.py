@@ -1,6 +1,8 @@
 """Linkages and gears in closed form.
 
 Ider 1989: control forces for kinematical constraints, joint drives for flexible robots.
+
+Inverse kinematics whose answer is known: an arm with a redundant elbow, and a bay of a variable-geometry truss.
 """
 
 from typing import Any
@@ -12,10 +14,10 @@ import scipy
 from alembert.joints import Distance, Free, Prismatic, Revolute, TouchingSurfaces, Translational
 from alembert.library import truss_arm
 from alembert.model import WORLD, Box, Coupling, Inertia, Model, ModelBuilder, Placement, Visual
-from alembert.reach import ReferenceCurve, track_curve
+from alembert.reach import ReferenceCurve, distance, reach, track_curve
 from alembert.simulate import ContactFriction, SpringDamper, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.papers import SCRIPT, acc1989
 
 
 @case(
@@ -53,10 +55,8 @@ def slider_crank(crank: float, rod: float, mass: float, angle: float, rate: floa
     force = -found.reactions["gudgeon"][3] * np.cos(t + state.q[1])
     yield Check("force on the slider [N]", force, mass * (ddx * w**2 + dx * dw), 1e-6, reason)
     turns = np.linspace(0, 2 * np.pi, 181)
-    yield Plot(
-        "crank [rad]",
-        "slider [m]",
-        (Line("", turns, r * np.cos(turns) + np.sqrt(l**2 - (r * np.sin(turns)) ** 2)),),
+    yield Plot.line(
+        "crank [rad]", "slider [m]", turns, r * np.cos(turns) + np.sqrt(l**2 - (r * np.sin(turns)) ** 2)
     )
 
 
@@ -90,7 +90,7 @@ def freudenstein_four_bar(crank: float, coupler: float, rocker: float, ground: f
     yield Check(
         "residual of the equation", residuals, np.zeros(13), 1e-11, "loops closed to 1e-12, sines of angles"
     )
-    yield Plot("crank [rad]", "rocker [rad]", (Line("", turns, np.unwrap(rockers)),))
+    yield Plot.line("crank [rad]", "rocker [rad]", turns, np.unwrap(rockers))
 
 
 @case(
@@ -106,9 +106,7 @@ def gear_coupling(ratio: float, torque: float, duration: float) -> Items:
     for name in "ab":
         builder.body(name, wheel, joint=Revolute(), joint_name=name)
     model = builder.build().replace(couplings=(Coupling("gear", "b", ("a",), (ratio,)),))
-    run = simulate(
-        model, [0.1, 0.1 * ratio], duration=duration, step=0.05, efforts={"a": torque}, progress=False
-    )
+    run = simulate(model, [0.1, 0.1 * ratio], duration=duration, step=0.05, efforts={"a": torque})
     inertia = 0.125 * (1 + ratio**2)
     expected = 0.1 + run.time**2 * torque / (2 * inertia)
     yield Check(
@@ -391,3 +389,67 @@ def ider_flexible_start(
     model = builder.frame("A", "two", (point, 0, 0)).build()
     place = model.frame_pose(np.deg2rad(angles_deg), "A").translation
     yield Check("x, y of A [m]", place[:2], (0.4862, -0.7878), 5e-5, "four printed digits")
+
+
+@case(
+    source=f"An arm with a ball at shoulder and wrist (links 0.36, 0.42, 0.4, 0.126 m): {SCRIPT}",
+    kind="reference",
+    tags=("tree",),
+)
+def elbow_circle() -> Items:
+    """Where the hand of a redundant arm is, and the circle about the line from shoulder to wrist that its elbow stays on."""
+    y, z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    axes = (z, y, z, (0.0, -1.0, 0.0), z, y, z)
+    lengths = {1: 0.36, 3: 0.42, 5: 0.4}  # below the joints of shoulder, elbow and wrist
+    builder = ModelBuilder("arm", gravity=(0, 0, 0))
+    parent = "world"
+    for k, axis in enumerate(axes):
+        builder.body(
+            f"link{k + 1}",
+            Inertia.sphere(1.0, 0.05),
+            joint=Revolute(axis),
+            joint_name=f"q{k + 1}",
+            parent=parent,
+            placement=(0.0, 0.0, lengths.get(k, 0.0)),
+        )
+        parent = f"link{k + 1}"
+    builder.frame("hand", parent, (0.0, 0.0, 0.126))
+    model = builder.build()
+    target = model.frame_pose(np.array([0.3, 0.6, -0.4, -1.2, 0.5, 0.8, -0.2]), "hand")
+    published = (0.690204467943, 0.058247845803, 0.530584630682)
+    yield Check("hand [m]", target.translation, published, 1e-12, "half a unit of the last digit printed")
+    starts = np.random.default_rng(0).uniform(-1.5, 1.5, (20, model.nq))
+    found = [reach(model, {"hand": target}, start=q) for q in starts]
+    q = np.array([one.q for one in found])
+    missed = max(
+        np.abs(X.translation - target.translation).max()
+        for X in (model.frame_pose(one.q, "hand") for one in found)
+    )
+    yield Check("reached from 20 places, off by [m]", missed, 0.0, 1e-9, "what the search is asked for")
+    shoulder, elbow, wrist = (model.frame_pose(q, f"link{k}").translation for k in (2, 4, 6))
+    along = (wrist - shoulder) / np.linalg.norm(wrist - shoulder, axis=-1, keepdims=True)
+    radius = np.linalg.norm(np.cross(elbow - shoulder, along), axis=-1)
+    reason = (
+        "a hand within 1e-9 m and 1e-9 rad: the wrist 1e-9 m off, and the elbow up to three times as much"
+    )
+    yield Check("circle of the elbow [m]", radius, np.full(len(q), 0.231333493403), 4e-9, reason)
+
+
+@case(
+    source="""A bay of the truss of Naccarato and Hughes (1989), base and longerons 1 m: the nodes of a triangle of side s
+    are at the height sqrt(1 - (1 + s^2 - s)/3)""",
+    kind="closed form",
+    tags=("loops",),
+)
+def octahedral_bay() -> Items:
+    """Three members of a truss are made 0.8 or 1.2 m long: how high their nodes stand."""
+    model = truss_arm(1)
+    nodes = [f"bay1.node{k}" for k in (1, 2, 3)]
+    for side, height in ((0.8, 0.848528137), (1.2, 0.765941686)):
+        members = [
+            distance(a, side, relative_to=b) for a, b in zip(nodes, nodes[1:] + nodes[:1], strict=True)
+        ]
+        q = reach(model, members).q
+        reason = "half a unit of the last digit printed, and lengths to 1e-9 m"
+        found = [model.frame_pose(q, node).translation[2] for node in nodes]
+        yield Check(f"side {side:g} m: heights [m]", found, [height] * 3, 2e-9, reason)

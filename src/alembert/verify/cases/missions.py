@@ -27,9 +27,8 @@ from alembert.spacecraft import (
 from alembert.spacecraft.frames import EQUATOR, FLATTENING
 from alembert.spacecraft.surfaces import sunlit
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import SCRIPT
 from alembert.verify.programs import FlightProgram
-
-SCRIPT = "an independent script in double precision, written for this case"
 
 
 def _brick(moments: tuple[float, ...]) -> ModelBuilder:
@@ -91,7 +90,6 @@ def large_pitch_libration(rate: float) -> Items:
         tolerance=1e-11,
         gravity=GravityGradient(rate, (0, 0, -1), (0, -1, 0)),
         events=Event(pitch, direction=-1),
-        progress=False,
     )
     yield Check("quarter of the period [s]", run.time[-1], 7158.619792 / 4, 1e-5, "error control at 1e-11")
 
@@ -152,7 +150,6 @@ def wheel_against_hub(inertia: float) -> Items:
     torque = Table([0.0, 5.0], [0.0, 0.2], "hold")
     run = simulate(
         model, None, [0.35, 100 * math.pi / 30], duration=10.0, step=0.1, integrator="rk4", efforts={"wheel": torque},
-        progress=False,
     )  # fmt: skip
     reason = "motion of second degree: RK4 is exact but for rounding"
     yield Check("hub [rad/s]", run.v[-1, 0], -0.15, 1e-12, reason)
@@ -255,7 +252,7 @@ def ten_days_with_zonal_terms(step: float) -> Items:
     q, v = environment.start(model, orbit, attitude="inertial")
     run = simulate(
         model, q, v, duration=864000.0, step=step, interval=864000.0, integrator="rk4",
-        gravity=environment.gravity(degree=6, harmonics=terms, gradient=False), progress=False,
+        gravity=environment.gravity(degree=6, harmonics=terms, gradient=False),
     )  # fmt: skip
     r, _ = environment.inertial(run)
     expected = (-5103507.72064, 4260920.56092, 1773651.37980)
@@ -279,7 +276,7 @@ def orbit_decay() -> Items:
     run = simulate(
         model, q, v, duration=864000.0, step=5.0, interval=864000.0, integrator="rk4",
         gravity=environment.gravity(degree=0, gradient=False),
-        forces=environment.drag(Facet("ball", 2.0), air, corotation=0.0), progress=False,
+        forces=environment.drag(Facet("ball", 2.0), air, corotation=0.0),
     )  # fmt: skip
     r, u = environment.inertial(run)
     found = Orbit.of_state(r[-1], u[-1]).semi_axis
@@ -322,14 +319,7 @@ def rendezvous_impulses(rate: float, duration: float) -> Items:
     q, v = model.neutral(), np.zeros(6)
     q[:3], v[3:] = start, first + np.cross(turning, start)
     run = simulate(
-        model,
-        q,
-        v,
-        duration=duration,
-        integrator="dop853",
-        tolerance=1e-11,
-        gravity=GravityGradient(rate),
-        progress=False,
+        model, q, v, duration=duration, integrator="dop853", tolerance=1e-11, gravity=GravityGradient(rate)
     )
     c, s = math.cos(rate * duration), math.sin(rate * duration)
     back = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])

@@ -11,7 +11,7 @@ from alembert.operators import I, admittance, diagonalising_velocities
 from alembert.sweeps.linear_quadratic import LQProblem, Stage, solve_lq
 from alembert.sweeps.twin import forward_dynamics_as_lq, gibbs_function
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.papers import SOA, acc1989
 from alembert.verify.random_models import (
     OPERATOR_ALL,
     OPERATOR_PLAIN,
@@ -29,8 +29,7 @@ def _small(what: str, error: float) -> Check:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992): M =
-    H phi M phi* H*""",
+    source=f"{SOA}: M = H phi M phi* H*",
     kind="published",
     tags=("operators", "random"),
 )
@@ -45,8 +44,7 @@ def soa_newton_euler_factors() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    (0.25): M = P - E_phi [P - P H* D^-1 H P] E_phi*""",
+    source=f"{SOA}, (0.25): M = P - E_phi [P - P H* D^-1 H P] E_phi*",
     kind="published",
     tags=("operators", "random"),
 )
@@ -59,9 +57,8 @@ def soa_riccati() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    (0.37): accelerations under a constraint, b = D^-1/2 H psi B A* (3.13 of the 1989 version lacks
-    D^-1/2)""",
+    source=f"""{SOA}, (0.37): accelerations under a constraint, b = D^-1/2 H psi B A* (3.13 of the 1989
+    version lacks D^-1/2)""",
     kind="published",
     tags=("operators", "loops", "random"),
 )
@@ -157,8 +154,7 @@ def double_integrator_regulator(step: float, stages: int) -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 0.1: M = [I + H phi K] D [I + H phi K]*""",
+    source=f"{SOA}, Lemma 0.1: M = [I + H phi K] D [I + H phi K]*",
     kind="published",
     tags=("operators", "random"),
 )
@@ -172,8 +168,7 @@ def soa_lemma_1_innovations() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 0.2: [I + H phi K]^-1 = I - H psi K""",
+    source=f"{SOA}, Lemma 0.2: [I + H phi K]^-1 = I - H psi K",
     kind="published",
     tags=("operators", "random"),
 )
@@ -186,8 +181,7 @@ def soa_lemma_2_inverse_factor() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 0.3: M^-1 = [I - H psi K]* D^-1 [I - H psi K]""",
+    source=f"{SOA}, Lemma 0.3: M^-1 = [I - H psi K]* D^-1 [I - H psi K]",
     kind="published",
     tags=("operators", "random"),
 )
@@ -202,8 +196,7 @@ def soa_lemma_3_inverse_mass_matrix() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 0.4: (I - H psi K) H phi = H psi""",
+    source=f"{SOA}, Lemma 0.4: (I - H psi K) H phi = H psi",
     kind="published",
     tags=("operators", "random"),
 )
@@ -216,8 +209,7 @@ def soa_lemma_4() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 5 (chains), and its extension to trees: Omega(k, m) = psi*(c, k) Y(c) psi(c, m)""",
+    source=f"{SOA}, Lemma 5 (chains), and its extension to trees: Omega(k, m) = psi*(c, k) Y(c) psi(c, m)",
     kind="published",
     tags=("operators", "random"),
 )
@@ -246,8 +238,7 @@ def soa_lemma_5_admittance() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 6: M = P - E_psi P E_psi*""",
+    source=f"{SOA}, Lemma 6: M = P - E_psi P E_psi*",
     kind="published",
     tags=("operators", "random"),
 )
@@ -261,8 +252,7 @@ def soa_lemma_6_joseph() -> Items:
 
 
 @case(
-    source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992),
-    Lemma 7: psi^-1 = phi^-1 + K H; psi M psi* = P + psi~ P + P psi~*; H psi M psi* H* = D""",
+    source=f"{SOA}, Lemma 7: psi^-1 = phi^-1 + K H; psi M psi* = P + psi~ P + P psi~*; H psi M psi* H* = D",
     kind="published",
     tags=("operators", "random"),
 )

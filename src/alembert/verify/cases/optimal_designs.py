@@ -69,7 +69,7 @@ def best_mass(price: float) -> Items:
     yield Check(
         "cost", solution.cost, 6 * mass**2 + price / mass, 1e-7, "Hermite-Simpson is exact for parabolas"
     )
-    yield Plot("t [s]", "x [m]", (Line("", solution.time, solution.state("x")),))
+    yield Plot.line("t [s]", "x [m]", solution.time, solution.state("x"))
 
 
 @case(
@@ -120,7 +120,7 @@ def widest_bow() -> Items:
         "Simpson's rule is exact for parabolas and their squares",
     )
     yield Check("largest x", solution.state("x").max(), np.sqrt(3) / 4, 1e-6, "the same")
-    yield Plot("t", "x", (Line("", solution.time, solution.state("x")),))
+    yield Plot.line("t", "x", solution.time, solution.state("x"))
 
 
 @case(
@@ -141,7 +141,7 @@ def reach_against_a_spring(mass: float, stiffness: float, steps: int) -> Items:
     d = np.array([1.0, 0.0])
     exact = float(d @ np.linalg.solve(W, d)) / 2
     yield Check("effort", solution.cost, exact, 1e-5 * exact, "order 4: (2/30)^4 and less")
-    yield Plot("t [s]", "force [N]", (Line("", solution.time[:-1], solution.controls[:, 0]),))
+    yield Plot.line("t [s]", "force [N]", solution.time[:-1], solution.controls[:, 0])
 
 
 @case(
@@ -191,7 +191,7 @@ def regulator(time: float) -> Items:
         h,
         "the mean of a step, x at its start",
     )
-    yield Plot("t", "x", (Line("", solution.time, solution.state("x")),))
+    yield Plot.line("t", "x", solution.time, solution.state("x"))
 
 
 SHORT_PERIOD = (-0.8, -4.0, -1.0, -6.0)
@@ -342,9 +342,7 @@ def bless_transfer(ratio: float) -> Items:
         "the mean of a step",
     )
     yield Check("distance / h", solution.state("x")[-1], time * speed / 2, 1e-5, "by symmetry, half of U T")
-    yield Plot(
-        "t", "u [rad]", (Line("", solution.time[: len(solution.control("u"))], solution.control("u")),)
-    )
+    yield Plot.line("t", "u [rad]", solution.time[: len(solution.control("u"))], solution.control("u"))
 
 
 @case(
@@ -389,7 +387,7 @@ def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int
     yield Check("thrust after [g]", size[last:].max(), 0.0, 0.01, reason)
     angle = np.arcsin(time**2 / 2 / reach)
     yield Check("angle [deg]", np.degrees(solution.control("angle")[:last]), np.degrees(angle), 0.1, reason)
-    yield Plot("x [g s^2]", "y", (Line("", solution.state("x"), solution.state("y")),))
+    yield Plot.line("x [g s^2]", "y", solution.state("x"), solution.state("y"))
 
 
 @case(
@@ -461,4 +459,4 @@ def hanson_jumps(noise: float, jump: float, rate: float, time: float, points: in
     yield Check("control at 1", float(found.control([1.0])[0]), -2.167427536, 5e-6, reason)
     yield Check("value at 0", float(found.value([0.0])), 0.124826483, 2e-6, reason)
     x = found.axes[0]
-    yield Plot("x", "u at t = 0", (Line("", x, found.controls[0, 0]),))
+    yield Plot.line("x", "u at t = 0", x, found.controls[0, 0])

@@ -13,6 +13,7 @@ import scipy
 
 from alembert.optimal import Moment, Phases, Problem, System, examples, running, terminal, through
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import COPS
 
 
 @case(
@@ -32,11 +33,11 @@ def bryson_denham(limit: float) -> Items:
     yield Check(
         "most x", solution.state("x").max(), limit, 1e-7, "the barrier leaves a distance of its least value"
     )
-    yield Plot("t [s]", "x [m]", (Line("", solution.time, solution.state("x")),))
+    yield Plot.line("t [s]", "x [m]", solution.time, solution.state("x"))
 
 
 @case(
-    source="Dolan, More, Munson, Benchmarking optimization software with COPS 3.0 (2004), catalyst mixing, n = 100",
+    source=f"{COPS}, catalyst mixing, n = 100",
     kind="published",
     tags=("optimal",),
 )
@@ -63,13 +64,11 @@ def catalyst_mixing() -> Items:
         5e-7,
         "six digits of print; methods and numbers of steps differ by 3e-7",
     )
-    yield Plot(
-        "along the tube", "u", (Line("", solution.time[: len(solution.control("u"))], solution.control("u")),)
-    )
+    yield Plot.line("along the tube", "u", solution.time[: len(solution.control("u"))], solution.control("u"))
 
 
 @case(
-    source="Dolan, More, Munson, Benchmarking optimization software with COPS 3.0 (2004), Goddard rocket, n = 400",
+    source=f"{COPS}, Goddard rocket, n = 400",
     kind="published",
     tags=("optimal",),
 )
@@ -78,7 +77,7 @@ def goddard_rocket() -> Items:
     example = examples.goddard()
     solution = example.solve()
     yield Check("altitude", -solution.cost, -example.published, 1e-5, "six digits of print")
-    yield Plot("t", "thrust", (Line("", solution.time[:-1], solution.control("thrust")),))
+    yield Plot.line("t", "thrust", solution.time[:-1], solution.control("thrust"))
 
 
 @case(
@@ -106,7 +105,7 @@ def hypersensitive() -> Items:
     solution = example.solve()
     yield Check("cost", solution.cost, example.published, 1e-4, "the last digit in print")
     begin = solution.time < 10
-    yield Plot("t [s]", "y", (Line("", solution.time[begin], solution.state("y")[begin]),))
+    yield Plot.line("t [s]", "y", solution.time[begin], solution.state("y")[begin])
 
 
 @case(
@@ -134,7 +133,7 @@ def linear_hypersensitive(time: float, start: float, end: float) -> Items:
     yield Check("cost, to the digits of a calculation by others", exact, 1.6730939784, 5e-11, "eleven digits")
     expected = A * np.exp(-w * solution.time) + B * np.exp(w * (solution.time - time))
     yield Check("x along the way", solution.state("x"), expected, 1e-6, "the same")
-    yield Plot("t", "x", (Line("", solution.time, solution.state("x")),))
+    yield Plot.line("t", "x", solution.time, solution.state("x"))
 
 
 @case(
@@ -184,8 +183,7 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
 
 
 @case(
-    source="""Dolan, More, Munson, Benchmarking optimization software with COPS 3.0 (2004), hanging chain; the
-    catenary in closed form""",
+    source=f"{COPS}, hanging chain; the catenary in closed form",
     kind="closed form",
     tags=("optimal",),
     parameters={"left": 1.0, "right": 3.0, "length": 4.0},
@@ -255,7 +253,7 @@ def largest_orbit(thrust: float, flow: float, time: float) -> Items:
     yield Check(
         "radius", -solution.cost, 1.525, 5e-4, "four digits of print; 60 steps of order 2 in the control"
     )
-    yield Plot("t", "r", (Line("", solution.time, solution.state("r")),))
+    yield Plot.line("t", "r", solution.time, solution.state("r"))
 
 
 @case(
@@ -269,7 +267,7 @@ def rayleigh() -> Items:
     cost = running(lambda s: s.u**2 + s.x**2)
     solution = Problem(system, 2.5, start={"x": -5, "y": -5}, cost=cost).solve(30, accuracy=1e-6)
     yield Check("cost", solution.cost, 29.376080, 3e-4, "ten times the accuracy that is asked for")
-    yield Plot("t", "u", (Line("", solution.time[:-1], solution.control("u")),))
+    yield Plot.line("t", "u", solution.time[:-1], solution.control("u"))
 
 
 @case(
@@ -289,7 +287,7 @@ def batch_reactor() -> Items:
     yield Check(
         "B", -solution.cost, 0.57353, 5e-5, "five digits of print; 50 steps of order 2 in the control"
     )
-    yield Plot("t", "u", (Line("", solution.time[:-1], solution.control("u")),))
+    yield Plot.line("t", "u", solution.time[:-1], solution.control("u"))
 
 
 @case(
@@ -307,7 +305,7 @@ def stirred_tank() -> Items:
     cost = running(lambda s: s.x**2 + s.y**2 + 0.1 * s.u**2)
     solution = Problem(System(["x", "y"], ["u"], rates), 0.78, start={"x": 0.05, "y": 0}, cost=cost).solve(40)
     yield Check("cost", solution.cost, 0.02660, 5e-6, "four digits of print")
-    yield Plot("t", "u", (Line("", solution.time[:-1], solution.control("u")),))
+    yield Plot.line("t", "u", solution.time[:-1], solution.control("u"))
 
 
 @case(
@@ -332,7 +330,7 @@ def two_obstacles(speed: float) -> Items:
         yield Check(
             f"within disc {name}", min(float(room - np.sqrt(0.1)), 0.0), 0.0, 1e-6, "the tolerance, at nodes"
         )
-    yield Plot("x", "y", (Line("", solution.state("x"), solution.state("y")),))
+    yield Plot.line("x", "y", solution.state("x"), solution.state("y"))
 
 
 @case(

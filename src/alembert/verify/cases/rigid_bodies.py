@@ -14,8 +14,7 @@ from alembert.linear import linearize, trim
 from alembert.model import WORLD, Inertia, Model, ModelBuilder, Placement
 from alembert.simulate import Event, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.mechanisms import heavy_top, rigid_body
-from alembert.verify.motion import motion
+from alembert.verify.mechanisms import heavy_top, motion, rigid_body
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING_REASON, states
 
@@ -37,7 +36,7 @@ def projectile(program: DynamicsProgram, duration: float) -> Items:
     yield Check("place [m]", q[-1, :3], expected, 1e-10, "error control at 1e-13")
     h = np.array([model.momentum(x, y)[:3] for x, y in zip(q, v, strict=True)])
     yield Check("angular momentum [kg m^2/s]", h, np.tile(h[0], (len(t), 1)), 1e-11, "error control at 1e-13")
-    yield Plot("t [s]", "height [m]", (Line("", t, q[:, 2]),))
+    yield Plot.line("t [s]", "height [m]", t, q[:, 2])
 
 
 @case(
@@ -167,14 +166,13 @@ def bead_on_a_rod(rate: float, start: float, mass: float, duration: float) -> It
         integrator="dop853",
         tolerance=1e-12,
         absolute_tolerance=1e-13,
-        progress=False,
     )
     r = start * np.cosh(rate * run.time)
     yield Check("distance [m]", run.q[:, 1], r, 1e-10, "error control at 1e-12, growing as cosh(3)")
     end = model.hybrid_dynamics(run.q[-1], run.v[-1], accelerations={"hub": 0.0}, torques={"slide": 0.0})
     torque = 2 * mass * rate * r[-1] * start * rate * np.sinh(rate * duration)
     yield Check("torque at the end [N m]", end.efforts[0], torque, 1e-10, "as the motion")
-    yield Plot("t [s]", "distance [m]", (Line("", run.time, run.q[:, 1]),))
+    yield Plot.line("t [s]", "distance [m]", run.time, run.q[:, 1])
 
 
 @case(
@@ -224,10 +222,10 @@ def bouncing_ball(height: float, restitution: float, gravity: float, bounces: in
         action=lambda t, q, v: (q, -restitution * v),
         tolerance=1e-12,
     )
-    run = simulate(model, [height], duration=end, events=floor, integrator="dop853", progress=False)
+    run = simulate(model, [height], duration=end, events=floor, integrator="dop853")
     found = np.array([event.time for event in run.events])
     yield Check("instants [s]", found, expected, 1e-9, "each located to 1e-12; parabolas are exact")
-    yield Plot("t [s]", "height [m]", (Line("", run.time, run.q[:, 0]),))
+    yield Plot.line("t [s]", "height [m]", run.time, run.q[:, 0])
 
 
 @case(
@@ -300,7 +298,6 @@ def spherical_pendulum(length: float, tilt: float, rate: float, gravity: float) 
         events=top,
         tolerance=1e-12,
         absolute_tolerance=1e-13,
-        progress=False,
     )
     turns = np.array([event.time for event in run.events])
     turns = turns[turns > 1e-6][:6]
@@ -308,7 +305,7 @@ def spherical_pendulum(length: float, tilt: float, rate: float, gravity: float) 
     yield Check("instants of turning [s]", turns, period / 2 * np.arange(1, 7), 1e-8, reason)
     momentum = run.v[:, 0] * (length * np.sin(run.q[:, 1])) ** 2
     yield Check("momentum / start", np.max(np.abs(momentum / momentum[0] - 1)), 0.0, 1e-8, reason)
-    yield Plot("t [s]", "height [m]", (Line("", run.time, -length * np.cos(run.q[:, 1])),))
+    yield Plot.line("t [s]", "height [m]", run.time, -length * np.cos(run.q[:, 1]))
 
 
 @case(

@@ -36,8 +36,7 @@ from alembert.spacecraft import (
 )
 from alembert.spatial import quaternion
 from alembert.verify.case import Check, Items, case
-
-SCRIPT = "an independent script in double precision, written for this case"
+from alembert.verify.papers import SCRIPT
 
 
 def _hub(mass: float, moments: tuple[float, ...]) -> ModelBuilder:
@@ -109,7 +108,7 @@ def three_saturated_wheels(inertia: float) -> Items:
     rpm = math.pi / 30
     run = simulate(
         model, None, [0.08, 0.01, 0, 0, 0, 0, 500 * rpm, 200 * rpm, -150 * rpm], duration=1.0, step=0.01,
-        integrator="rk4", controller=software.controllers(Hardware(model, {"wheels": wheels}, 0.1)), progress=False,
+        integrator="rk4", controller=software.controllers(Hardware(model, {"wheels": wheels}, 0.1)),
     )  # fmt: skip
     q = run.q[-1, 3:7]
     expected = (1.9985399392035e-2, 2.4564771606365e-3, 8.4535627895e-6)
@@ -143,7 +142,7 @@ def yo_yo_despin() -> Items:
     q = {"spin": 0.0} | {f"{k}_turn": first for k in "ab"} | {f"{k}_cord": radius * first for k in "ab"}
     v = {"spin": begin} | {f"{k}_turn": spin for k in "ab"} | {f"{k}_cord": radius * spin for k in "ab"}
     run = simulate(
-        model, q, v, duration=2.0, integrator="dop853", tolerance=1e-11, progress=False,
+        model, q, v, duration=2.0, integrator="dop853", tolerance=1e-11,
         events=Event(lambda t, q, v: v[0], direction=-1),
     )  # fmt: skip
     reason = "error control at 1e-11, from an exact state with 0.01 rad unwound"
@@ -173,12 +172,7 @@ def rocket_equation() -> Items:
     jet = Thruster("jet", "hub", (1, 0, 0), 100.0, specific_impulse=300.0)
     seconds = 40.0 / jet.flow
     run = simulate(
-        model,
-        duration=seconds,
-        step=seconds / 100,
-        integrator="rk4",
-        controller=MassFlow([jet], "fuel"),
-        progress=False,
+        model, duration=seconds, step=seconds / 100, integrator="rk4", controller=MassFlow([jet], "fuel")
     )
     expected = 300.0 * 9.80665 * math.log(100.0 / 60.0)
     reason = "RK4: a fifth of the fourth power of 0.4 kg a step over 60 kg, 4e-10"
@@ -201,16 +195,7 @@ def microgravity_by_tides() -> Items:
     builder.frame("rack", "hub", (4.0, 2.0, 3.0))
     model = builder.build()
     q, v = space.start(model, orbit)
-    run = simulate(
-        model,
-        q,
-        v,
-        duration=600.0,
-        step=10.0,
-        integrator="rk4",
-        gravity=space.gravity(degree=0),
-        progress=False,
-    )
+    run = simulate(model, q, v, duration=600.0, step=10.0, integrator="rk4", gravity=space.gravity(degree=0))
     level = microgravity(run, "rack")
     expected = orbit.rate**2 * np.array([0.0, 2.0, -9.0])
     reason = "terms of second order, 5 m over the radius, and RK4 on an angle of 0.01 a step"
@@ -235,7 +220,7 @@ def rim_of_eighteen_bodies() -> Items:
     model = builder.build()
     run = simulate(
         model, rim.stowed(model, model.neutral(), fold), duration=0.9375, step=0.00625, integrator="rk4",
-        events=rim.lock_ups(model), progress=False,
+        events=rim.lock_ups(model),
     )  # fmt: skip
 
     def slow(s: float) -> float:
@@ -271,7 +256,6 @@ def jet_damping() -> Items:
     v[0] = 0.02
     run = simulate(
         model, None, v, duration=seconds, step=seconds / 1000, integrator="rk4", controller=MassFlow([jet], "fuel"),
-        progress=False,
     )  # fmt: skip
     ratio = (50.0 / 6 + k2 * 10.0) / (50.0 / 6 + k2 * 50.0)
     # RK4 on a fall by exp(-3) in 1000 steps: 1e-12. Speeds of 15 m/s make moments v x m v that are rounded to 2e-12 N m, on
@@ -299,7 +283,7 @@ def decay_in_constant_density() -> Items:
     air = space.drag(Facet("ball", 2.0), Exponential(4e-12, 400e3, 1e30), corotation=0.0)
     run = simulate(
         model, q, v, duration=86400.0, step=10.0, interval=86400.0, integrator="rk4", gravity=space.gravity(degree=0),
-        forces=air, progress=False,
+        forces=air,
     )  # fmt: skip
     r, u = space.inertial(run)
     found = Orbit.of_state(r[-1], u[-1]).semi_axis
@@ -320,7 +304,7 @@ def gyro_torque() -> Items:
     model = builder.build()
     v = spun_up(model, np.zeros(model.nv), [gyro])
     run = simulate(
-        model, None, v, duration=1.0, step=0.01, integrator="rk4", progress=False,
+        model, None, v, duration=1.0, step=0.01, integrator="rk4",
         prescribed={"cmg": _turn, "cmg_rotor": _spin(gyro.speed)},
     )  # fmt: skip
     angle = math.radians(30.0)
@@ -410,7 +394,7 @@ def quaternion_feedback_response(bandwidth: float) -> Items:
     angle = 1e-3
     run = simulate(
         model, [0, 0, 0, math.cos(angle / 2), math.sin(angle / 2), 0, 0], duration=20.0, step=0.005, interval=20.0,
-        integrator="rk4", controller=Sampled(SymbolicLaw(law), 0.005, state=True), progress=False,
+        integrator="rk4", controller=Sampled(SymbolicLaw(law), 0.005, state=True),
     )  # fmt: skip
     t, z = 20.0, 0.6
     w = bandwidth * math.sqrt(1 - z * z)
