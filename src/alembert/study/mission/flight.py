@@ -10,8 +10,8 @@ import scipy
 
 from alembert import spacecraft as craft
 from alembert.simulate import Attach, Run, ensemble, simulate
+from alembert.spacecraft.astronomy import EQUATOR
 from alembert.spacecraft.environment import ENTRY
-from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origins
 from alembert.spatial import quaternion
 from alembert.study.mission.vehicle import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from alembert.simulate import Run
 from alembert.spacecraft import MicrogravityLevel, MomentumBalance, microgravity
-from alembert.spacecraft.frames import EQUATOR
+from alembert.spacecraft.astronomy import EQUATOR
 from alembert.study.mission.flight import MissionFlight
 from alembert.study.mission.vehicle import EXPERIMENT, HUB
 from alembert.study.parts import Grid, ReportPart
