@@ -14,7 +14,7 @@ from alembert.cli.app import STUDIES, Json, command
 from alembert.cli.models import argument, option
 from alembert.cli.scenes import SCENES, DemoScene, coloured
 from alembert.errors import ArgumentError, made_folder
-from alembert.study.parts import Grid
+from alembert.study.report import Grid
 
 if TYPE_CHECKING:
     from alembert.study.flagship import Story
