@@ -14,8 +14,7 @@ import numpy as np
 from alembert.arguments import check_known, unknown
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
@@ -23,7 +22,7 @@ from alembert.linear.outputs import Output, expressions, find
 from alembert.model import Model, Sensor
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.dynamic_controllers import DynamicController, tracking_gain
-from alembert.simulate.elements import Places
+from alembert.simulate.elements import Places, function_kernel, state_symbols
 from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
 from alembert.spatial import quaternion, so3
@@ -219,8 +218,8 @@ class BoundController:
     def function(self) -> ca.Function:
         """(t, q, v, x, parameters, readings) -> efforts (nv), and x' or the next x."""
         model, K = self.model, self.controller
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        x, p = ca.SX.sym("x", self.size), ca.SX.sym("parameters", len(model.parameters))
+        t, q, v, p = state_symbols(model)
+        x = ca.SX.sym("x", self.size)
         readings = {name: ca.SX.sym(name, self._reading_size(name)) for name in self.reads}
         names = list(self.rows)
         own = [name for name in names if self._sensor_of(name) not in readings]
@@ -452,26 +451,12 @@ class BoundController:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Arguments as `function` has them, those of no size left out."""
-        model, f = self.model, self.function
-        sizes = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size, "parameters": len(model.parameters)}
-        sizes["readings"] = f.numel_in(5)
-        results = {"u": model.nv, "rate": self.size}
-
-        def build() -> FunctionSource:
-            symbols = {name: ca.SX.sym(name, n) for name, n in sizes.items()}
-            found = f(*symbols.values())
-            used = [x for x, n in zip(symbols.values(), sizes.values(), strict=True) if n]
-            made = [x for x, n in zip(found, results.values(), strict=True) if n]
-            return FunctionSource(ca.Function("controller", used, made))
-
-        return Kernel(
-            "controller",
-            [Argument(name, (n,)) for name, n in sizes.items() if n],
-            [Argument(name, (n,)) for name, n in results.items() if n],
-            key=f"simulate:sampled:{f.serialize()}",
-            build=build,
-        )
+        """Arguments as `function` has them."""
+        f = self.function
+        names = ("t", "q", "v", "x", "parameters", "readings")
+        given = {name: f.numel_in(k) or None for k, name in enumerate(names)}
+        results = {"u": self.model.nv, "rate": self.size or None}
+        return function_kernel("controller", f"simulate:sampled:{f.serialize()}", given, results, lambda: f)
 
     def sample(
         self, t: float, q: Array, v: Array, x: Array, parameters: Array, readings: Mapping[str, Array]

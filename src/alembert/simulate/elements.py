@@ -174,6 +174,48 @@ class ForceLaw(Protocol):
     def internal(self, model: Model) -> bool: ...
 
 
+Sizes = Mapping[str, int | tuple[int, ...] | None]
+"""of arguments or results of a kernel, by name: entries, or a shape; None: it is left out"""
+
+
+def state_sizes(model: Model) -> dict[str, int | None]:
+    """Of the time, the state and the parameters of a model."""
+    return {"t": 1, "q": model.nq, "v": model.nv, "parameters": len(model.parameters) or None}
+
+
+def state_symbols(model: Model) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    t, q, v, p = (ca.SX.sym(name, n or 0) for name, n in state_sizes(model).items())
+    return t, q, v, p
+
+
+def function_kernel(
+    name: str, key: str, given: Sizes, results: Sizes, function: Callable[[], ca.Function]
+) -> Kernel:
+    """Of a function of `SX` whose inputs and results these are, all of them."""
+
+    def build() -> FunctionSource:
+        f = function()
+        symbols = [ca.SX.sym(label, *f.size_in(k)) for k, label in enumerate(given)]
+        used = [x for x, n in zip(symbols, given.values(), strict=True) if n is not None]
+        found = zip(f.call(symbols), results.values(), strict=True)
+        return FunctionSource(ca.Function(name, used, [ca.densify(x) for x, n in found if n is not None]))
+
+    return Kernel(name, arguments(given), arguments(results), key=key, build=build)
+
+
+def arguments(sizes: Sizes) -> list[Argument]:
+    shapes = {name: (n,) if isinstance(n, int) else n for name, n in sizes.items()}
+    return [Argument(name, shape) for name, shape in shapes.items() if shape is not None]
+
+
+def kept_kernel(model: Model, key: str, make: Callable[[], Kernel]) -> Kernel:
+    """A kernel that is made once for a model."""
+    kept = model.compute.kernels
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
+
+
 class Places:
     """The frames of a model at time t as expressions, and what wrenches on them do."""
 
@@ -351,8 +393,7 @@ class Elements:
         A potential that changes with time does work; its efforts are among the others and it does not count.
         """
         model = self.model
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        p = ca.SX.sym("p", len(model.parameters))
+        t, q, v, p = state_symbols(model)
         at = Places(model, t, q, v, p)
         kept, other, U = ca.SX.zeros(model.nv), ca.SX.zeros(model.nv), ca.SX(0)
         for element in self.elements:
@@ -401,35 +442,27 @@ class Elements:
 
     def kernel(self, which: str) -> Kernel:
         """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
-        key = f"simulate:elements:{which}:{self.model.fingerprint}:{self.key}"
-        if key not in self.model.compute.kernels:
-            model, nv = self.model, self.model.nv
-            arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (nv,))]
-            if model.parameters:
-                arguments.append(Argument("parameters", (len(model.parameters),)))
-            results = [Argument(name, (nv,)) for name in ("kept", "other", "fed")] + [Argument("U", (1,))]
-            build = self._numbers
-            if which == "slopes":
-                results = [Argument(name, (nv, nv)) for name in ("dq", "dv")]
-                build = self._slopes
-            model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
-        return self.model.compute.kernels[key]
+        model, nv = self.model, self.model.nv
+        key = f"simulate:elements:{which}:{model.fingerprint}:{self.key}"
+        results: Sizes = {"kept": nv, "other": nv, "fed": nv, "U": 1}
+        if which == "slopes":
+            results = {"dq": (nv, nv), "dv": (nv, nv)}
 
-    def _numbers(self) -> FunctionSource:
-        t, q, v, p = self.function.sx_in()
-        inputs = [t, q, v, p] if self.model.parameters else [t, q, v]
-        results = list(self.function(t, q, v, p))
-        return FunctionSource(ca.Function("forces", inputs, results))
+        def made() -> ca.Function:
+            return self._slopes() if which == "slopes" else self.function
 
-    def _slopes(self) -> FunctionSource:
+        return kept_kernel(
+            model, key, lambda: function_kernel("forces", key, state_sizes(model), results, made)
+        )
+
+    def _slopes(self) -> ca.Function:
         model = self.model
         t, q, v, p = self.function.sx_in()
         d = ca.SX.sym("d", model.nv)
         u = self.total(t, model.space.integrate(q, d), v, p)
         zero = ca.SX.zeros(model.nv)
-        slopes = [ca.densify(ca.substitute(ca.jacobian(u, x), d, zero)) for x in (d, v)]
-        inputs = [t, q, v, p] if model.parameters else [t, q, v]
-        return FunctionSource(ca.Function("slopes", inputs, slopes))
+        slopes = [ca.substitute(ca.jacobian(u, x), d, zero) for x in (d, v)]
+        return ca.Function("slopes", [t, q, v, p], slopes)
 
 
 def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ with p the model's parameters; Python functions of t, q and v add to u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,14 +17,14 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import unknown
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import Law, Sampled, check_answer, efforts_of
 from alembert.simulate.dynamic_controllers import DynamicController, as_controller, distinct_names
+from alembert.simulate.elements import Sizes, function_kernel, state_symbols
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
 from alembert.spatial.arrays import clip
 
@@ -145,8 +145,8 @@ class Feedback:
 
     def _function(self, *, silent: bool) -> ca.Function:
         model = self.model
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        x, p = ca.SX.sym("x", self.size), ca.SX.sym("parameters", len(model.parameters))
+        t, q, v, p = state_symbols(model)
+        x = ca.SX.sym("x", self.size)
         total, rates, first = ca.SX.zeros(model.nv), [], 0
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
@@ -162,37 +162,16 @@ class Feedback:
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
 
-    @cached_property
-    def _arguments(self) -> list[Argument]:
-        model = self.model
-        sizes = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size, "parameters": len(model.parameters)}
-        return [Argument(name, (n,)) for name, n in sizes.items()]
-
-    def _kernel(self, kind: str, results: Sequence[Argument], build: Any) -> Kernel:
-        """Arguments and results of no size are left out."""
-        law = self.law
+    def _kernel(self, kind: str, results: Sizes, function: Callable[[], ca.Function]) -> Kernel:
+        law, model = self.law, self.model
         assert law is not None
-        given = self._arguments
-
-        def source() -> FunctionSource:
-            symbols = [ca.SX.sym(a.name, a.size) for a in given]
-            found = [x for x, r in zip(build(*symbols), results, strict=True) if r.size]
-            used = [x for x, a in zip(symbols, given, strict=True) if a.size]
-            return FunctionSource(ca.Function(kind, used, [ca.densify(x) for x in found]))
-
-        key = f"simulate:{kind}:{law.serialize()}"
-        return Kernel(
-            "controller",
-            [a for a in given if a.size],
-            [r for r in results if r.size],
-            key=key,
-            build=source,
-        )
+        given = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size or None}
+        given["parameters"] = len(model.parameters) or None
+        return function_kernel("controller", f"simulate:{kind}:{law.serialize()}", given, results, function)
 
     @cached_property
     def _law_kernel(self) -> Kernel:
-        results = [Argument("u", (self.model.nv,)), Argument("rate", (self.size,))]
-        return self._kernel("law", results, self.law)
+        return self._kernel("law", {"u": self.model.nv, "rate": self.size or None}, lambda: self.law)
 
     @cached_property
     def _slope_kernel(self) -> Kernel:
@@ -200,19 +179,20 @@ class Feedback:
         law = self.law
         assert law is not None
 
-        def build(t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, p: ca.SX) -> list[ca.SX]:
+        def slopes() -> ca.Function:
+            t, q, v, x, p = law.sx_in()
             d = ca.SX.sym("d", nv)
             both = ca.vertcat(*law(t, self.model.space.integrate(q, d), v, x, p))
-            found = [ca.jacobian(both, y) for y in (d, v, x)]
-            found = [ca.substitute(M, d, ca.SX.zeros(nv)) for M in found]
-            return [M[rows, :] for rows in (slice(0, nv), slice(nv, nv + n)) for M in found]
+            found = [ca.substitute(ca.jacobian(both, y), d, ca.SX.zeros(nv)) for y in (d, v, x)]
+            parts = [M[rows, :] for rows in (slice(0, nv), slice(nv, nv + n)) for M in found]
+            return ca.Function("slopes", [t, q, v, x, p], parts)
 
-        shapes = [
-            (f"{y}_{z}", (rows, columns))
+        shapes = {
+            f"{y}_{z}": (rows, columns) if rows and columns else None
             for y, rows in (("u", nv), ("r", n))
             for z, columns in (("q", nv), ("v", nv), ("x", n))
-        ]
-        return self._kernel("slopes", [Argument(name, shape) for name, shape in shapes], build)
+        }
+        return self._kernel("slopes", shapes, slopes)
 
     def _given(
         self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool

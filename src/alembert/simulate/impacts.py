@@ -333,7 +333,7 @@ def _impulses(system: Simulation, q: Array, v: Array, rows: Array, restitution: 
     the least |D^T p + c| with p >= 0, where D c = G v + e min(G v, 0).
     """
     free = np.flatnonzero(~system.prescribed)
-    M = system.own.mass_matrix(q, parameters=system.own_parameters)[free[:, None], free]
+    M = system.own.mass_matrix(q, parameters=system.present_parameters)[free[:, None], free]
     L = np.linalg.cholesky(M)
     before = rows @ v
     D = scipy.linalg.solve_triangular(L, rows[:, free].T, lower=True).T

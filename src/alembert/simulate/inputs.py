@@ -22,12 +22,12 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Model
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
+from alembert.simulate.closed_loops import ReactionLoads
 from alembert.simulate.controllers import for_each
 from alembert.simulate.elements import ElementForces, Elements, Places, reactions_read
 from alembert.simulate.events import Event, Lock, Release, extended
 from alembert.simulate.forces import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
-from alembert.simulate.reaction_loads import ReactionLoads
 
 Array = np.ndarray
 METHODS = ("projection", "baumgarte", "ggl")

@@ -166,7 +166,7 @@ def simulate(
         v = lock.apply(system, start, q, v).v
     for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
-    system.check_motions(start, duration)
+    system.prescribed_motions.check(start, duration)
     chosen, reason, given = integrator, "as asked", step
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
