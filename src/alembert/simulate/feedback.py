@@ -126,6 +126,24 @@ class Feedback:
         """(controller, state, unit) of all states: those that are integrated, then those of sampled controllers."""
         return _states([one.controller for one in (*self.dynamic, *self.sampled_systems.values())])
 
+    # --- drives -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def drives_add_up(self) -> bool:
+        """Whether drives carry out the sum of what is asked for apart from the laws: because what they give depends on what
+        they gave before, or because a limit holds for a sampled and a continuous law together."""
+        if self.drives is None:
+            return False
+        if self.drives.remember or not self.sampled or not np.isfinite(self.drives.limit).any():
+            return self.drives.remember
+        continuous = np.full(self.model.nv, bool(self.laws)) | _acts(self.asked_law, self.model.nv)
+        asked = np.zeros(self.model.nv, dtype=bool)
+        for k, law in enumerate(self.sampled):
+            own = self.sampled_systems.get(k)
+            function = law.law if own is None and isinstance(law.law, ca.Function) else own and own.function
+            asked |= _acts(function, self.model.nv) if function else True
+        return bool(np.any(continuous & asked & np.isfinite(self.drives.limit)))
+
     # --- the compiled law -------------------------------------------------------------------------------------------
 
     @property
@@ -135,29 +153,42 @@ class Feedback:
 
     @cached_property
     def law(self) -> ca.Function | None:
-        """(1), with the saturation of the drives."""
-        return self._function(silent=False) if self.is_compiled else None
+        """(1), with the saturation of the drives where nothing is added to it before."""
+        saturated = self.drives is not None and not (self.laws or self.drives_add_up)
+        return self._function(saturated=saturated) if self.is_compiled else None
+
+    @cached_property
+    def asked_law(self) -> ca.Function | None:
+        """(1) as it is asked of the drives."""
+        return self._function(saturated=False) if self.is_compiled else None
 
     @cached_property
     def silent_law(self) -> ca.Function | None:
         """(1) without efforts: what states follow where the efforts come as numbers."""
         return self._function(silent=True) if self.dynamic else None
 
-    def _function(self, *, silent: bool) -> ca.Function:
+    def _function(self, *, silent: bool = False, saturated: bool = False) -> ca.Function:
         model = self.model
         t, q, v, p = state_symbols(model)
         x = ca.SX.sym("x", self.size)
         total, rates, first = ca.SX.zeros(model.nv), [], 0
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
+        pushed = ca.SX.zeros(model.nv)
+        """by nozzles, not by drives"""
         for one in self.dynamic:
             u, rate = one.function(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
-            total, first = total + u, first + one.size
+            first += one.size
             rates.append(rate)
-        if self.drives is not None:
+            if isinstance(one, BoundFlow):
+                pushed = pushed + u
+            else:
+                total = total + u
+        if saturated and self.drives is not None:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):
                     total[k] = clip(total[k], float(limit))
+        total = total + pushed
         total = ca.SX.zeros(model.nv) if silent else total
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
@@ -171,7 +202,9 @@ class Feedback:
 
     @cached_property
     def _law_kernel(self) -> Kernel:
-        return self._kernel("law", {"u": self.model.nv, "rate": self.size or None}, lambda: self.law)
+        law = self.law
+        assert law is not None
+        return self._kernel("law", {"u": self.model.nv, "rate": self.size or None}, lambda: law)
 
     @cached_property
     def _slope_kernel(self) -> Kernel:
@@ -222,7 +255,8 @@ class Feedback:
     def command(
         self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool = False
     ) -> Array:
-        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
+        """What the continuous controllers ask for, saturated unless drives add it up with more; t is a time, or (..., 1)
+        times."""
         total = np.zeros(self.model.nv)
         for law in self.laws:
             at = t
@@ -231,13 +265,12 @@ class Feedback:
             asked = efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
             check_answer(self.model, "a controller", at, q, v, asked)
             total = total + asked
-        if self.drives is not None:
-            total = self.drives.saturate(total)
         if self.is_compiled:
-            at = (
-                self._before(t) if self.until < np.inf and any(len(one.breaks) for one in self.dynamic) else t
-            )
+            jumps = self.until < np.inf and any(len(one.breaks) for one in self.dynamic)
+            at = self._before(t) if jumps else t
             total = total + self.evaluate(at, q, v, x, parameters, along_time=along_time)[0]
+        if self.drives is not None and self.laws and not self.drives_add_up:
+            total = self.drives.saturate(total)
         return total
 
     def _before(self, t: float) -> float:
@@ -250,6 +283,17 @@ class Feedback:
             return x
         at = self._before(t) if self.until < np.inf else t
         return self.evaluate(at, q, v, x, parameters)[1]
+
+
+def _acts(function: ca.Function | None, nv: int) -> Array:
+    """(nv,): which efforts are not zero everywhere, by the first result of a law."""
+    if function is None:
+        return np.zeros(nv, dtype=bool)
+    law = function if function.is_a("SXFunction") else function.expand()
+    u = law.call(law.sx_in())[0]
+    if u.numel() != nv:  # told where it is asked
+        return np.ones(nv, dtype=bool)
+    return np.array([not u[k].is_zero() for k in range(nv)], dtype=bool)
 
 
 def states_of(controller: Any) -> tuple[tuple[str, str, str], ...]:

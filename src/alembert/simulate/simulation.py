@@ -282,7 +282,8 @@ class Simulation:
 
     @property
     def has_memory(self) -> bool:
-        return self.drives is not None and self.drives.remember
+        """Whether drives carry out commands in steps of their own."""
+        return self.feedback.drives_add_up
 
     @property
     def python(self) -> bool:

@@ -165,7 +165,7 @@ class EventEntry(FileTable):
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class WatchedModel:
     """Of what quantities are told: the model under its gravity, with its parameters and the force elements that act."""
 
     model: Model
@@ -182,7 +182,7 @@ class Watched:
 def laws(
     controllers: Sequence[ControllerEntry],
     events: Sequence[EventEntry],
-    watched: Watched,
+    watched: WatchedModel,
     setting: Setting,
     sensors: Collection[str] = (),
 ) -> tuple[list[Any], list[Event], tuple[Path, ...]]:
@@ -218,7 +218,7 @@ def laws(
 
 
 def _event(
-    table: EventEntry, place: Place, watched: Watched, setting: Setting
+    table: EventEntry, place: Place, watched: WatchedModel, setting: Setting
 ) -> tuple[Event, tuple[Path, ...]]:
     from alembert.simulate import Event
 
@@ -249,7 +249,7 @@ def _event(
 class _Instant:
     """One state, with what a channel reads of a run; the rest is not known when events are looked for."""
 
-    def __init__(self, watched: Watched, q: Array, v: Array) -> None:
+    def __init__(self, watched: WatchedModel, q: Array, v: Array) -> None:
         self.model, self.parameters, self._forces = watched.model, watched.parameters, watched.forces
         self.q, self.v = q[None], v[None]
 
@@ -273,7 +273,7 @@ class _Instant:
         return self.model.momentum(self.q, self.v, about="world", parameters=self.parameters)
 
 
-def quantity(watched: Watched, text: str, place: Place) -> Law:
+def quantity(watched: WatchedModel, text: str, place: Place) -> Law:
     """A number by name as a function of the state, as `record` has it; `.x`, `.y`, ... choose a component."""
     from alembert.simulate.channels import Request, request
 

@@ -20,7 +20,7 @@ from alembert.model import Model
 from alembert.model.elements import SENSOR_KINDS
 from alembert.model.io.location import Place
 from alembert.model.io.schema import FileTable, Vector, default_value
-from alembert.study.laws import AnyControllerEntry, EventEntry, Watched, laws
+from alembert.study.laws import AnyControllerEntry, EventEntry, WatchedModel, laws
 from alembert.study.report import Grid, save_figure
 from alembert.study.task import (
     PLOT,
@@ -279,7 +279,7 @@ class Scenario(Task):
         found: dict[str, Any] = {
             "forces": forces, "drives": drives or None, "sensors": sensors, "record": self.record,
         }  # fmt: skip
-        watched = Watched(model, parameters, forces)
+        watched = WatchedModel(model, parameters, forces)
         if self.gravity_field is not None:
             if getattr(self, "gravity", None) is not None:
                 raise OptionError(("gravity_field",), "is given together with gravity, expected one of them")
@@ -287,7 +287,7 @@ class Scenario(Task):
                 field = found["gravity"] = self.gravity_field.field()
             except (ArgumentError, ModelError) as error:
                 raise OptionError(("gravity_field",), str(error)) from None
-            watched = Watched(model.replace(gravity=(0, 0, 0)), parameters, [*forces, field])
+            watched = WatchedModel(model.replace(gravity=(0, 0, 0)), parameters, [*forces, field])
         controllers, events, files = laws(self.controllers, self.events, watched, setting, self.sensors)
         return {**found, "controller": controllers or None, "events": events}, files
 
