@@ -41,7 +41,7 @@ from alembert.arguments import unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.expression import Scalar, evaluate, scalar
+from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.joints import Free
 from alembert.model import LoopJoint, Model
 from alembert.spatial import Force, Pose, quaternion
@@ -68,17 +68,8 @@ class ContactFriction:
     travel: Scalar | None = None
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in ("coefficient", "speed", "creep", "travel")}
-        given = {name: scalar(x, name) for name, x in given.items() if x is not None}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        signs = {
-            "coefficient": "zero or more",
-            "speed": "positive",
-            "creep": "positive",
-            "travel": "positive",
-        }
-        numbers(given, "ContactFriction", signs=signs)
+        read_numbers(self, "zero or more", "coefficient")
+        read_numbers(self, "positive", "speed", "creep", "travel")
         if (self.creep is None) != (self.travel is None):
             raise ArgumentError(
                 f"ContactFriction: creep is {self.creep!r} and travel {self.travel!r}, expected both (the force per unit of "
@@ -465,17 +456,30 @@ class Elements:
         return ca.Function("slopes", [t, q, v, p], slopes)
 
 
-def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) -> None:
-    """Refuse numbers of the wrong sign; formulas pass."""
-    for name, value in values.items():
+def read_numbers(element: Any, sign: str, *names: str, width: int | None = None) -> None:
+    """Read fields of a frozen element, a number or a formula each, or so many; refuse numbers that are not as `sign` says,
+    "positive" or "zero or more". Those that are None stay so."""
+    for name in names:
+        given = getattr(element, name)
+        if given is None:
+            continue
+        value = scalar(given, name) if width is None else scalars(given, width, name)
+        object.__setattr__(element, name, value)
         for x in np.atleast_1d(np.asarray(value, dtype=object)):
             if not isinstance(x, int | float | np.number) or isinstance(x, bool):
                 continue
-            wrong = not np.isfinite(x) or (signs[name] == "positive" and not x > 0) or (
-                signs[name] == "zero or more" and x < 0
-            )  # fmt: skip
-            if wrong:
-                raise ArgumentError(f"{who}: {name} is {value!r}, expected {signs[name]}")
+            if not np.isfinite(x) or x < 0 or (sign == "positive" and not x > 0):
+                raise ArgumentError(f"{type(element).__name__}: {name} is {value!r}, expected {sign}")
+
+
+def read_direction(element: Any, name: str) -> None:
+    """Read a field of a frozen element as a direction, of length 1."""
+    given = getattr(element, name)
+    n = np.array(scalars(given, 3, name), dtype=float)
+    size = np.linalg.norm(n)
+    if not size > 0:
+        raise ArgumentError(f"{type(element).__name__}: {name} is {given!r}, expected a direction")
+    object.__setattr__(element, name, tuple((n / size).tolist()))
 
 
 class EffortSlopes(NamedTuple):

@@ -132,7 +132,7 @@ class FixedRun:
         self.single = (
             held or bool(watch.events) or not stepper.compiled or bool(self.system.loads.wrench_laws)
         )
-        self.single = self.single or bool(self.system.loads.tables.long)
+        self.single = self.single or self.system.loads.tables.long
         self.done = 0
         self.changing = schedule is not None or held or bool(self.system.loads.tables.holds)
         self.instants = _on_grid(self.system, stepper)

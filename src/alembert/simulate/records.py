@@ -5,6 +5,7 @@ Runs that cannot end are refused: more records than the memory holds, more steps
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms.failures import massless, overbent
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
@@ -233,6 +235,12 @@ AT_A_TIME = 200_000
 """steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
 
 
+def check_times(who: str, duration: Any, step: Any, interval: Any) -> None:
+    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
+        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
+            raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive time in seconds")
+
+
 def check_steps(who: str, duration: float, step: float) -> None:
     count = duration / step
     if count > COUNTED:
@@ -304,10 +312,7 @@ class Pace:
 
 def steps_at_a_time(batch: Sequence[int]) -> int:
     """In one call of a kernel: so that it can be interrupted, and progress be shown, within some seconds."""
-    motions = 1
-    for n in batch:
-        motions *= n
-    return max(1, AT_A_TIME * 8 // max(8, motions))
+    return max(1, AT_A_TIME * 8 // max(8, math.prod(batch)))
 
 
 def memory() -> float:

@@ -22,6 +22,7 @@ from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long
 from alembert.simulate.compiled_schedule import asked_in_python
 from alembert.simulate.fixed_run import run_fixed
 from alembert.simulate.inputs import Inputs, Settings, Stabilisation
+from alembert.simulate.records import check_times
 from alembert.simulate.result import Run
 from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
@@ -129,9 +130,7 @@ def simulate(
     if not isinstance(integrator, str) or integrator not in ("auto", *INTEGRATORS):
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
-    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
-        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
-            raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
+    check_times("simulate", duration, step, interval)
     if not is_number(start):
         raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
     apart = float(np.spacing(abs(start)))

@@ -28,9 +28,9 @@ import numpy as np
 
 from alembert.arguments import Numbers, Vector
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.expression import Scalar, scalar, scalars
+from alembert.expression import Scalar, scalars
 from alembert.model import Model
-from alembert.simulate.elements import ElementForces, Places, numbers
+from alembert.simulate.elements import ElementForces, Places, read_direction, read_numbers
 from alembert.spacecraft.astronomy import ASTRONOMICAL_UNIT, EQUATOR, FLATTENING, SUN_RADIUS, Epoch
 from alembert.spacecraft.orbits import origin_at
 
@@ -161,22 +161,15 @@ class Facet:
     two_sided: bool = False
 
     def __post_init__(self) -> None:
-        names = ("area", "drag", "specular", "diffuse")
-        given = {name: scalar(getattr(self, name), name) for name in names}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        numbers(given, "Facet", signs=dict.fromkeys(names, "zero or more"))
-        both = [x for x in (given["specular"], given["diffuse"]) if isinstance(x, float)]
+        read_numbers(self, "zero or more", "area", "drag", "specular", "diffuse")
+        both = [x for x in (self.specular, self.diffuse) if isinstance(x, float)]
         if len(both) == 2 and sum(both) > 1:
             raise ArgumentError(
                 f"Facet: specular {both[0]:g} and diffuse {both[1]:g} add up to more than 1, the light that comes"
             )
         object.__setattr__(self, "center", scalars(self.center, 3, "center"))
         if self.normal is not None:
-            n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
-            if not np.linalg.norm(n) > 0:
-                raise ArgumentError(f"Facet: normal is {self.normal!r}, expected a direction")
-            object.__setattr__(self, "normal", tuple(float(x) for x in n / np.linalg.norm(n)))
+            read_direction(self, "normal")
 
     def seen(self, along: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The normal that is turned to a direction, in the frame's axes, and its cosine times the length of `along`."""
