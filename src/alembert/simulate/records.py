@@ -167,7 +167,8 @@ def recorded_efforts(
     *,
     all_held: bool = False,
 ) -> Array:
-    """(..., N, nv), at times (N,); `x` (..., N, states) are those of continuous controllers."""
+    """(..., N, nv), at times (N,); `x` (..., N, states) are those of continuous controllers. A joint that follows a motion
+    takes no command."""
     total = np.zeros(v.shape) + (
         system.loads.efforts[..., None, :] if system.loads.efforts.ndim > 1 else system.loads.efforts
     )
@@ -175,15 +176,13 @@ def recorded_efforts(
         total = total + held
     if system.loads.tables.all:
         total = total + system.loads.tables.fed_efforts(time)
-    if all_held:
-        return total
-    if system.laws:
+    if system.laws and not all_held:
         for k, t in enumerate(time):
             total[..., k, :] += system.command(float(t), q[..., k, :], v[..., k, :], x[..., k, :])
-    elif system.law is not None:
+    elif system.law is not None and not all_held:
         times = np.broadcast_to(time[:, None], (*v.shape[:-1], 1))
         total = total + system.command(times, q, v, x, along_time=True)
-    return total
+    return np.where(system.prescribed, 0.0, total) if system.prescribes else total
 
 
 def check_finite(model: Model, time: Array, q: Array, states: Array, step: float, fault: str = "") -> None:

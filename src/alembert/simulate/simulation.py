@@ -266,11 +266,10 @@ class Simulation:
         return Schedule.on_grid(self.sampled, self.instruments, h)
 
     def gravity_at(self, t: float, x: Array) -> Array:
-        """How points (..., 3) fall: by the field, or by the model's gravity and the fields among the forces."""
-        if self.inputs.field is not None:
-            return self.inputs.field.acceleration(t, x)
-        others = [f for f in as_sequence(self.inputs.forces) if isinstance(f, GravityField)]
-        return sum((f.acceleration(t, x) for f in others), self._uniform_gravity())
+        """How points (..., 3) fall: by the model's gravity, or a field in its place, and by fields among the forces."""
+        given = (self.inputs.gravity, *as_sequence(self.inputs.forces))
+        fields = [f for f in given if isinstance(f, GravityField)]
+        return sum((f.acceleration(t, x) for f in fields), self._uniform_gravity())
 
     def _uniform_gravity(self) -> Array:
         values = {**self.own.parameter_values, **(self.own_parameters or {})}
