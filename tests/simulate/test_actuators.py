@@ -262,3 +262,16 @@ def test_limits_of_drives_are_none_of_nozzles():
         drives={"x": Drive(limit=10.0)},
     )  # fmt: skip
     assert run.v[-1, 0] == pytest.approx((30.0 + 10.0) / 3.0, rel=1e-5)  # 3e-6 kg are burnt
+
+
+def test_limits_of_drives_are_none_of_wrenches_that_a_controller_gives():
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    law = ca.Function(
+        "law", [ca.SX.sym("t"), ca.SX.sym("y"), ca.SX.sym("x", 0)], [ca.SX([30.0, 12.0]), ca.SX(0, 1)]
+    )
+    push = al.simulate.DynamicController(law, inputs=("q:x",), outputs=("tip.fx", "x"))
+    model = builder.frame("tip", "cart").build()
+    for options in ({"integrator": "rk4", "step": 0.1}, {"integrator": "radau"}):
+        run = al.simulate(model, duration=1.0, controller=push, drives={"x": Drive(limit=10.0)}, **options)
+        assert run.v[-1, 0] == pytest.approx((30.0 + 10.0) / 2.0, rel=1e-9)

@@ -217,6 +217,13 @@ class BoundController:
     @cached_property
     def function(self) -> ca.Function:
         """(t, q, v, x, parameters, readings) -> efforts (nv), and x' or the next x."""
+        given = self.parts.sx_in()
+        asked, pushed, rate = self.parts(*given)
+        return ca.Function("controller", given, [asked + pushed, rate])
+
+    @cached_property
+    def parts(self) -> ca.Function:
+        """The same with efforts that are asked of drives and those of wrenches on frames, which no drive carries out."""
         model, K = self.model, self.controller
         t, q, v, p = state_symbols(model)
         x = ca.SX.sym("x", self.size)
@@ -231,9 +238,10 @@ class BoundController:
         given = {name: self._reference(name, t, p) for name in K.inputs if name in K.references}
         u0, rest = self._offset()
         w, rate = self._step(t, self._fed(signals, given, zero), x, u0, self._schedule(t, signals))
-        tau = self._efforts(w, t, q, v, p) + rest
+        asked, pushed = self._efforts(w, t, q, v, p)
         flat = ca.vertcat(ca.SX(0, 1), *readings.values())
-        return ca.Function("controller", [t, q, v, x, p, flat], [ca.densify(tau), ca.densify(rate)])
+        results = [ca.densify(y) for y in (asked + rest, pushed, rate)]
+        return ca.Function("controller", [t, q, v, x, p, flat], results)
 
     def _fed(self, signals: Mapping[str, Any], given: Mapping[str, Any], zero: Mapping[str, Any]) -> ca.SX:
         """What the law takes: of what is measured its deviation from a set point that is `given`, or from the point."""
@@ -341,7 +349,8 @@ class BoundController:
                 rest[where] = 0.0
         return u0, rest
 
-    def _efforts(self, w: ca.SX, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> ca.SX:
+    def _efforts(self, w: ca.SX, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Of joints and actuators, and of wrenches on frames."""
         model = self.model
         values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
         tau = ca.SX.zeros(model.nv)
@@ -351,14 +360,14 @@ class BoundController:
                 tau[where] = tau[where] + ca.SX(evaluate(what, values)) * w[j]
             else:
                 pushes.setdefault(where, [ca.SX(0.0)] * 6)[what] += w[j]
-        if pushes:
-            places = Places(model, t, q, v, p)
-            turned = []
-            for frame, F in pushes.items():
-                R = places.pose(frame).rotation
-                turned.append((frame, ca.vertcat(R @ ca.vertcat(*F[:3]), R @ ca.vertcat(*F[3:]))))
-            tau = tau + places.efforts(turned)
-        return tau
+        if not pushes:
+            return tau, ca.SX.zeros(model.nv)
+        places = Places(model, t, q, v, p)
+        turned = []
+        for frame, F in pushes.items():
+            R = places.pose(frame).rotation
+            turned.append((frame, ca.vertcat(R @ ca.vertcat(*F[:3]), R @ ca.vertcat(*F[3:]))))
+        return tau, places.efforts(turned)
 
     def _step(self, t: ca.SX, y: ca.SX, x: ca.SX, u0: Array, signal: ca.SX | None) -> tuple[ca.SX, ca.SX]:
         """w and x' of (1)."""

@@ -175,15 +175,11 @@ class Feedback:
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
         pushed = ca.SX.zeros(model.nv)
-        """by nozzles, not by drives"""
+        """by nozzles and at frames, not by drives"""
         for one in self.dynamic:
-            u, rate = one.function(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
-            first += one.size
+            asked, more, rate = one.parts(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
+            total, pushed, first = total + asked, pushed + more, first + one.size
             rates.append(rate)
-            if isinstance(one, BoundFlow):
-                pushed = pushed + u
-            else:
-                total = total + u
         if saturated and self.drives is not None:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):

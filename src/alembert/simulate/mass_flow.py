@@ -201,13 +201,15 @@ class BoundFlow:
         return m, m * c, about
 
     @cached_property
-    def function(self) -> ca.Function:
+    def parts(self) -> ca.Function:
+        """No efforts of drives, those of the nozzles, and the rate."""
         model, flow = self.model, self.controller
+        none = ca.SX.zeros(model.nv)
         t, q, v, p = state_symbols(model)
         x = ca.SX.sym("x", 1)
         given = [t, q, v, x, p, ca.SX(0, 1)]
         if flow.burnt is not None:
-            return ca.Function("mass_flow", given, [ca.SX.zeros(model.nv), ca.SX.zeros(1)])
+            return ca.Function("mass_flow", given, [none, none, ca.SX.zeros(1)])
         at = Places(model, t, q, v, p)
         # nothing leaves an empty tank
         share = ca.if_else(x > 0, flow.opened(t), 0.0)
@@ -222,7 +224,7 @@ class BoundFlow:
             wrenches.append((nozzle.frame, ca.vertcat(n, f)))
             lost = lost + rate
         tau = at.efforts(wrenches)
-        return ca.Function("mass_flow", given, [ca.densify(tau), ca.densify(-lost)])
+        return ca.Function("mass_flow", given, [none, ca.densify(tau), ca.densify(-lost)])
 
     def _felt(self, at: Places, nozzle: Nozzle, rate: Any, x: Any) -> tuple[Any, Any]:
         """(1) and (2) about the origin of the nozzle's frame, in world axes."""

@@ -316,6 +316,11 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     if k >= states.shape[-2]:
         assert run.controller_states is not None
         x = run.controller_states[..., k, : system.feedback.size]
+        if system.sampled or system.instruments or system.has_memory:
+            warn(
+                f"resume: an event stopped the run at t = {t:.9g} s, between two steps: sensors, sampled controllers and "
+                "drives begin anew there, with their first values; go on from a record before it, or choose error control"
+            )
         return run_fixed(system, run.integrator, run.reason, replace(settings, start=t), (q, v, x), None)
     schedule, memory = snapshots[k] if snapshots else (None, None)
     return run_fixed(
