@@ -213,7 +213,7 @@ def test_nothing_that_a_file_says_reaches_the_terminal_unescaped(tmp_path):
 
 
 def test_a_grid_in_a_terminal_shows_control_characters():
-    from alembert.study.parts import Grid
+    from alembert.study.report import Grid
 
     shown = Grid.of(CLIPBOARD, (CLIPBOARD,), [(CLIPBOARD,)]).printable()
     assert shown == Grid.of(

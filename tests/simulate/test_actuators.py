@@ -215,3 +215,63 @@ def test_messages_of_runs(wheel):
         match=r"limited rate and no lag \('spin'\), a continuous controller and integrator 'dop853'",
     ):
         run(wheel, {"spin": Drive(rate=3.0)}, integrator="dop853", controller=lambda t, q, v: -q)
+
+
+def symbolic(u):
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
+    return ca.Function("u", [t, q, v], [ca.SX(u)])
+
+
+@pytest.mark.parametrize("lag", [0.0, 1e-4])
+@pytest.mark.parametrize(
+    ("integrator", "step"),
+    [("rk4", 0.05), ("generalised_alpha", 0.05), ("variational", 0.05), ("dop853", None), ("radau", None)],
+)
+@pytest.mark.parametrize(
+    ("laws", "effort"),
+    [
+        ([lambda t, q, v: [8.0], symbolic(8.0)], 10.0),
+        ([Sampled(lambda t, q, v: [8.0], 0.1), symbolic(8.0)], 10.0),
+        ([Sampled(lambda t, q, v: [-8.0], 0.1), symbolic(15.0)], 7.0),
+        ([Sampled(lambda t, q, v: [-8.0], 0.1), lambda t, q, v: [15.0]], 7.0),
+    ],
+)
+def test_the_limit_of_a_drive_is_that_of_all_controllers_together(laws, effort, integrator, step, lag):
+    """What they ask for adds up, and the drive gives as much of it as it can; 2 kg, from rest."""
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    drives = {"x": Drive(limit=10.0, lag=lag)}
+    run = al.simulate(
+        builder.build(), duration=1.0, step=step, integrator=integrator, controller=laws, drives=drives
+    )
+    assert run.efforts[-1, 0] == pytest.approx(effort, rel=1e-9)
+    assert run.v[-1, 0] == pytest.approx(
+        effort / 2, abs=1e-3 if lag else 1e-7
+    )  # 15 N, or 8, of the lag are missing
+
+
+def test_limits_of_drives_are_none_of_nozzles():
+    builder = al.ModelBuilder("sledge", gravity=(0, 0, 0))
+    fuel = builder.parameter("fuel", 1.0)
+    builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    builder.body("tank", al.Inertia.point(fuel), joint=al.Fixed(), parent="cart")
+    jet = al.spacecraft.Thruster("jet", "cart", (1, 0, 0), 30.0, specific_impulse=1e6)
+    flow = al.simulate.MassFlow([jet], "fuel")
+    run = al.simulate(
+        builder.build(), duration=1.0, step=0.1, integrator="rk4", controller=[flow, symbolic(12.0)],
+        drives={"x": Drive(limit=10.0)},
+    )  # fmt: skip
+    assert run.v[-1, 0] == pytest.approx((30.0 + 10.0) / 3.0, rel=1e-5)  # 3e-6 kg are burnt
+
+
+def test_limits_of_drives_are_none_of_wrenches_that_a_controller_gives():
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    law = ca.Function(
+        "law", [ca.SX.sym("t"), ca.SX.sym("y"), ca.SX.sym("x", 0)], [ca.SX([30.0, 12.0]), ca.SX(0, 1)]
+    )
+    push = al.simulate.DynamicController(law, inputs=("q:x",), outputs=("tip.fx", "x"))
+    model = builder.frame("tip", "cart").build()
+    for options in ({"integrator": "rk4", "step": 0.1}, {"integrator": "radau"}):
+        run = al.simulate(model, duration=1.0, controller=push, drives={"x": Drive(limit=10.0)}, **options)
+        assert run.v[-1, 0] == pytest.approx((30.0 + 10.0) / 2.0, rel=1e-9)

@@ -351,3 +351,25 @@ def test_auto_goes_from_sample_to_sample():
     assert slow.integrator == "dop853"
     odd = al.simulate(model, [0.5, -0.3], duration=0.0105, controller=Sampled(law, period=0.001))
     assert odd.integrator == "dop853"
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "dop853"])
+@pytest.mark.parametrize("kind", ["symbolic", "python", "sampled"])
+def test_joints_that_follow_a_motion_take_no_command(kind, integrator):
+    """What is asked of their drives is no effort of the run and passes no limit; the motion takes 2 N: 2 kg at 1 m/s^2."""
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    limits = al.Limits(effort=(1.5,))
+    builder.body("cart", al.Inertia.point(2.0), joint=al.Prismatic((1, 0, 0)), joint_name="x", limits=limits)
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
+    laws = {
+        "symbolic": ca.Function("law", [t, q, v], [ca.SX(5.0)]),
+        "python": lambda t, q, v: [5.0],
+        "sampled": al.simulate.Sampled(lambda t, q, v: [5.0], 0.1),
+    }
+    run = al.simulate(
+        builder.build(), duration=0.5, step=0.05 if integrator == "rk4" else None, integrator=integrator,
+        controller=laws[kind], prescribed={"x": ca.Function("path", [t], [t**2 / 2])},
+    )  # fmt: skip
+    assert not run.efforts.any()
+    np.testing.assert_allclose(run.required_efforts, 2.0, rtol=1e-12)
+    assert run.report.beyond_limits == {"tau:x": pytest.approx(0.5)}

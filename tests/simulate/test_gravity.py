@@ -15,6 +15,22 @@ def craft(joint, tensor=(30.0, 0, 20.0, 0, 0, 12.0), com=(0.0, 0, 0)):
     return builder.build()
 
 
+@pytest.mark.parametrize("first", [{"gravity": CentralGravity(40.0, gradient=False)}, {}])
+def test_nothing_is_felt_in_free_fall_through_several_fields(first):
+    """One in the place of the model's gravity, or that gravity itself, and one among the forces."""
+    builder = al.ModelBuilder("probe", gravity=(0, 0, -0.3))
+    builder.body("bus", al.Inertia.sphere(10.0, 0.1), joint=al.Free())
+    builder.sensor("felt", "accelerometer", "bus")
+    other = CentralGravity(15.0, (0.0, 9.0, 1.0), gradient=False)
+    run = simulate(
+        builder.build(), [3.0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 2.0, 0], duration=1.0, step=0.1,
+        integrator="rk4", forces=other, sensors=al.simulate.Measured("felt", 0.1), **first,
+    )  # fmt: skip
+    assert np.linalg.norm(run.accelerations, axis=-1).min() > 0.3
+    np.testing.assert_allclose(run.channel("felt").values, 0.0, atol=1e-13)
+    np.testing.assert_allclose(run.measurements["felt"].values, 0.0, atol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("integrator", "options", "tolerance"),
     [

@@ -55,6 +55,30 @@ def test_the_rocket_equation(rocket):
     assert run.channel("controller").values[-1, 0] == pytest.approx(left[-1])
 
 
+def test_events_know_the_mass_that_is_left():
+    """A push at an instant adds M |v|^2/2 with the mass of that instant; a bounce without loss keeps the energy with it."""
+    model, left = stage(), 60.0 - jet().flow * 50.0
+    push = al.simulate.Event(lambda t, q, v: t - 50.0, "push", 1, lambda t, q, v: (q, 2 * v))
+    run = flown(model, MassFlow([jet()], "fuel"), events=push)
+    assert run.events[0].energy == pytest.approx(1.5 * (100 + left) * run.events[0].v[5] ** 2, rel=1e-9)
+    builder = al.ModelBuilder("lander", gravity=(0, 0, 0))
+    fuel = builder.parameter("fuel", 60.0)
+    builder.body("hub", al.Inertia.box(20.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+    builder.body("tank", al.Inertia.cylinder(fuel, 0.3, 0.8), joint=al.Fixed(), parent="hub")
+    lander = builder.frame("foot", "hub", (0.5, 0, -0.5)).build()
+    bounce = al.simulate.PlaneImpact("foot", offset=-20.0, restitution=1.0)
+    v0 = np.array([0, 0, 0, 0, 0, -0.5])
+    flow = MassFlow([Thruster("jet", "hub", (0, 0, -1), 1.0, specific_impulse=10.0)], "fuel", through=False)
+    flight = al.simulate(
+        lander, None, v0, duration=30.0, step=0.05, integrator="rk4", controller=flow, events=bounce
+    )
+    hit = flight.events[0]
+    mass = {"fuel": 60.0 - flow.nozzles[0].flow * hit.time}
+    before, after = (lander.kinetic_energy(hit.q, v, parameters=mass) for v in (hit.v, hit.v_after))
+    assert after == pytest.approx(before, rel=1e-10)
+    assert hit.energy == pytest.approx(0.0, abs=1e-9 * before)
+
+
 def test_damping_by_the_jet(rocket):
     """I w' = -m' (l^2 - k^2) w, I = I0 + k^2 m: w = w0 (I/I(0))^((l^2 - k^2)/k^2)."""
     l2, k2 = 4.0, (3 * 0.3**2 + 0.8**2) / 12

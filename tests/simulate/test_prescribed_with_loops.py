@@ -276,7 +276,9 @@ def test_jacobian_of_implicit_schemes_is_exact(slider_crank, closed, reading):
     flow, rng = Flow(system, np.zeros(m.nv), 0.0), np.random.default_rng(0)
     start = rng.normal(size=m.nq)
     if closed:
-        start = m.assemble(system.imposed(0.1, m.neutral(), np.zeros(m.nv))[0], fixed=[joint]).q
+        start = m.assemble(
+            system.prescribed_motions.imposed(0.1, m.neutral(), np.zeros(m.nv))[0], fixed=[joint]
+        ).q
     q0, v0 = system.settled(0.1, start, rng.normal(size=m.nv))
 
     def slope(y):

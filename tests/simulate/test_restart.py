@@ -219,3 +219,22 @@ def test_what_is_refused(tmp_path):
     data.to_netcdf(tmp_path / "bare.nc")
     with pytest.raises(ArgumentError, match=r"does not hold its model, expected model=\.\.\."):
         load_run(tmp_path / "bare.nc", **good)
+
+
+def test_what_begins_anew_after_a_stop_between_two_steps_is_told():
+    """Error control goes on as if nothing had been; fixed steps have no instants of the samples any more."""
+    builder = al.ModelBuilder("cart", gravity=(0, 0, 0))
+    builder.body("cart", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    model = builder.build()
+    law = al.simulate.Sampled(lambda t, q, v: [1.0 if round(t / 0.1) % 2 == 0 else -0.5], 0.1)
+    stop = al.simulate.Event(lambda t, q, v: q[0] - 0.105, "there", 1, "stop")
+    whole = al.simulate(model, duration=1.5, controller=law, integrator="dop853")
+    run = al.simulate(model, duration=2.0, controller=law, events=stop, integrator="dop853").resume(0.5)
+    assert run.v[-1, 0] == pytest.approx(np.interp(run.time[-1], whole.time, whole.v[:, 0]), abs=1e-9)
+    stopped = al.simulate(model, duration=2.0, step=0.01, controller=law, events=stop, integrator="rk4")
+    with pytest.warns(
+        AlembertWarning, match="between two steps: sensors, sampled controllers and drives begin anew"
+    ):
+        stopped.resume(0.5)
+    free = al.simulate(model, None, [1.0], duration=2.0, step=0.01, events=stop, integrator="rk4")
+    free.resume(0.5)  # nothing to tell

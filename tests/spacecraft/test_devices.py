@@ -23,7 +23,7 @@ from alembert.spacecraft import (
     spun_up,
 )
 from alembert.spacecraft.devices import MagneticTorquer
-from alembert.spacecraft.docking import Separate
+from alembert.spacecraft.operations import Separate
 
 
 def hub(name="craft"):

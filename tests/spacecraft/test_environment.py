@@ -24,8 +24,8 @@ from alembert.spacecraft import (
     box,
     cira72,
     egm2008,
+    fields,
     flexible_panel,
-    gravity,
     igrf,
     msis_profile,
 )  # fmt: skip
@@ -250,6 +250,30 @@ def test_drag_of_a_sphere_and_of_plates():
     assert np.abs(tau[:3]).max() < 1e-10  # a box about its centre of mass: air is thinner above, 1 m in 60 km
 
 
+def test_a_point_has_no_oblateness_whatever_the_table():
+    """Of degree 0, coefficients of one's own count as little as those of EGM2008."""
+    environment, x = Environment(), np.array([5e6, 3e6, 4e6])
+    a = environment.gravity(degree=0, harmonics=egm2008()).acceleration(0.0, x)
+    expected = -egm2008().parameter * x / np.linalg.norm(x) ** 3
+    np.testing.assert_allclose(a, expected, rtol=1e-14)  # J2 adds some 1e-3
+    flat = environment.gravity(degree=2, harmonics=egm2008()).acceleration(0.0, x)
+    assert np.linalg.norm(flat - expected) > 1e-4 * np.linalg.norm(expected)
+
+
+def test_places_in_orbit_are_those_of_the_run_with_its_parameters():
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    boom = builder.parameter("boom", 1.0)
+    builder.body("bus", al.Inertia.box(100.0, (1, 2, 3)), joint=al.Free(), joint_name="flight")
+    builder.frame("tip", "bus", (boom, 0, 0))
+    model, orbit = builder.build(), Orbit.circular(500e3)
+    environment = Environment(world=Encke(orbit))
+    q, v = environment.start(model, orbit, attitude="inertial", rate=(0, 0, 0.1))
+    run = al.simulate(model, q, v, duration=0.2, step=0.1, integrator="rk4", parameters={"boom": 3.0})
+    (tip, u), (hub, w) = (environment.inertial(run, frame) for frame in ("tip", "bus"))
+    assert np.allclose(np.linalg.norm(tip - hub, axis=-1), 3.0, atol=1e-8)
+    assert np.allclose(np.linalg.norm(u - w, axis=-1), 0.3, atol=1e-8)
+
+
 def test_densities():
     table = cira72()
     assert float(table.at(400e3)) == pytest.approx(3.725e-12, rel=1e-9)
@@ -351,8 +375,8 @@ def test_balanced_rotors_go_with_their_carriers(monkeypatch):
         calls.append([x is None for x in plain(tree, records)])
         return found
 
-    plain = gravity.joined_rotors
-    monkeypatch.setattr(gravity, "joined_rotors", apart)
+    plain = fields.joined_rotors
+    monkeypatch.setattr(fields, "joined_rotors", apart)
     each = al.simulate.Forces(model, [space.gravity()]).efforts(q, v)
     assert calls[0] == [False, True, False, False, True]
     # 8 m/s^2 of the origin and of the Earth cancel to some 1e-15 m/s^2, on 350 kg

@@ -192,6 +192,48 @@ spread.speed = { %s = 0.3 }
 """
 
 
+@pytest.mark.parametrize(
+    "field", ["", "[task.gravity_field]\ntype = 'central'\nparameter = 50\ncenter = [0, 0, -3]\n"]
+)
+def test_events_see_the_energy_and_momentum_that_records_have(tmp_path, field):
+    """That of force elements and gravity fields belongs to it: kept energy passes no value; momentum is about the origin."""
+    builder = al.ModelBuilder("ball", gravity=(0, 0, -9.81))
+    builder.body("ball", al.Inertia.sphere(2.0, 0.1), joint=al.Free(), joint_name="flight")
+    al.save(builder.frame("hook", "world", (0, 0, 1)).build(), tmp_path / "ball.toml")
+    spring = "[task.forces.spring]\ntype = 'spring_damper'\nframe_a = 'hook'\nframe_b = 'ball'\nstiffness = 80\nlength = 0.5\n"
+    event = "[[task.events]]\nquantity = '%s'\nabove = %r\naction = 'note'\nname = '%s'\n"
+    state = "position = { flight = [0.3, 0, 0, 1, 0, 0, 0] }\nspeed = { flight = [0, 0, 0, 0, 1, 0] }\n"
+    record = "record = ['energy', 'momentum']\n"
+    text = (
+        HEAD.replace("library:%s", "ball.toml").replace('report = ""', 'report = ""\nsave = "run.nc"') % 1.0
+    )
+    path = tmp_path / "study.toml"
+    path.write_text(text + state + record + spring + field, encoding="utf-8")
+    result(path)
+    before = al.simulate.load_run(tmp_path / "study-results" / "run.nc", **loaded(tmp_path, field))
+    energy, spin = before.channel("energy").values[:, 0], before.channel("momentum").values[:, 0]
+    assert np.ptp(energy) < 1e-4 * np.max(before.kinetic_energy)  # rk4 at 10 ms
+    half = (spin.min() + spin.max()) / 2
+    watched = event % ("energy", float(energy.max()) + 1e-3, "energy") + event % (
+        "momentum.angular.x",
+        float(half),
+        "spin",
+    )
+    path.write_text(text + state + record + spring + field + watched, encoding="utf-8")
+    events = result(path).outcome.data["events"]
+    rises = np.flatnonzero((spin[:-1] < half) & (spin[1:] >= half))
+    assert [e["name"] for e in events] == ["spin"] * len(rises)
+    for found, k in zip(events, rises, strict=True):
+        assert before.time[k] <= found["time"] <= before.time[k + 1]
+
+
+def loaded(folder, field):
+    """What acted, for `load_run`, which holds no objects."""
+    forces = [al.simulate.SpringDamper("hook", "ball", 80.0, length=0.5)]
+    pull = {"gravity": al.simulate.CentralGravity(50.0, (0, 0, -3))} if field else {}
+    return {"forces": forces, **pull}
+
+
 def test_members_are_driven_and_watched(tmp_path):
     """Each as it would be alone: controllers of both kinds, and an event that some of them meet."""
     path = tmp_path / "study.toml"
@@ -264,3 +306,19 @@ def test_quantities_that_differ_between_members_are_refused(tmp_path):
         AlembertError, match=r"events\[0\].quantity: 'frame:tip.position.x' may depend on parameters"
     ):
         result(path)
+
+
+def test_bands_of_members_with_bodies_that_bend(tmp_path):
+    """Modes are coordinates, too, and have panels in the figure."""
+    builder = al.ModelBuilder("rod", gravity=(0, 0, 0))
+    rod = al.flexible.beam(length=1.0, rhoA=1.0, EI_y=5.0, bending_y=0, bending_z=1)
+    builder.body("rod", rod, joint=al.Revolute((0, 1, 0)), joint_name="hinge")
+    al.save(builder.build(), tmp_path / "rod.toml")
+    text = ENSEMBLE.replace('report = ""', 'report = ""\nplot = "bands.svg"').replace(
+        "time = 1.0", "time = 0.1"
+    )
+    path = tmp_path / "study.toml"
+    path.write_text(
+        text.replace("interval = 0.5", "interval = 0.05") % ("rod.toml", "hinge"), encoding="utf-8"
+    )
+    assert result(path).files["plot"].stat().st_size > 1000

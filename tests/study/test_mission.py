@@ -10,7 +10,7 @@ import pytest
 from alembert.errors import FileError
 from alembert.model import ModelBuilder
 from alembert.study.file import load_study
-from alembert.study.mission.vehicle import Vehicle
+from alembert.study.mission_flight import Vehicle
 from alembert.study.run import run_study
 from alembert.study.task import Setting
 

@@ -16,7 +16,7 @@ from alembert.cli import console
 from alembert.cli.app import PROGRAM, Command, CommandGroup, Json, app, command, describe
 from alembert.cli.models import Floating, PackageDirs, Strict, argument, complete_model, load_model, option
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.study.parts import Grid
+from alembert.study.report import Grid
 
 if TYPE_CHECKING:
     from alembert.model import Model

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alembert.model.printing import printable
-from alembert.study.parts import ReportPart, plain
+from alembert.study.report import ReportPart, plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
 from alembert.cli.models import argument, option
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, made_folder
-from alembert.study.parts import Grid
+from alembert.study.report import Grid
 
 if TYPE_CHECKING:
     from alembert.model import Model

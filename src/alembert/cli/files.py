@@ -73,7 +73,7 @@ def _library(as_json: bool) -> None:
     import inspect
 
     from alembert import library
-    from alembert.study.parts import Grid
+    from alembert.study.report import Grid
 
     listed = {name: inspect.getdoc(getattr(library, name)) or "" for name in library.names()}
     lines = {name: text.partition("\n")[0].rstrip(".") for name, text in listed.items()}

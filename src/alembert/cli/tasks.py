@@ -153,7 +153,7 @@ def new(
 ) -> None:
     """Write a model and a study with comments, which run as they are, to begin with."""
     from alembert.study.new import TEMPLATES, create, names
-    from alembert.study.parts import Grid
+    from alembert.study.report import Grid
 
     if list_ or name is None:
         plain = ", ".join(entry for entry in names() if entry not in TEMPLATES)

@@ -94,8 +94,8 @@ class Acting:
         """(1); p as in `parameters`."""
         feedback, nv = self.system.feedback, self.model.nv
         command, rate = ca.SX.zeros(nv), ca.SX(0, 1)
-        if feedback.law is not None:
-            command, rate = feedback.law(t, q, v, x[: feedback.size], p)
+        if feedback.asked_law is not None:
+            command, rate = feedback.asked_law(t, q, v, x[: feedback.size], p)
         for law, part in self.commands:
             command = command + ca.SX(law(t, q, v, u[part]))
         held = ca.SX.zeros(nv)
@@ -105,15 +105,10 @@ class Acting:
         if self.lags is not None and self.lags.size:
             total, lagging = self.lags.symbolic(x[feedback.size :], command + held)
             rate = ca.vertcat(rate, lagging)
-        elif drives is not None and (self.commands or self.instants is not None):
-            limits = [float(x) for x in drives.limit]
-            parts = [
-                clip(command[k], most) + clip(held[k], most) if np.isfinite(most) else command[k] + held[k]
-                for k, most in enumerate(limits)
-            ]
-            total = ca.vertcat(*parts)
         else:
             total = command + held
+            for k, most in enumerate([] if drives is None else drives.limit.tolist()):
+                total[k] = clip(total[k], most) if np.isfinite(most) else total[k]
         for k, j in self.efforts:
             total[k] = total[k] + u[j]
         if self.system.loads.elements is not None:

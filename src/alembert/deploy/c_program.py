@@ -387,7 +387,7 @@ class _Maker:
             Repeat(
                 [Call("nearer", ["back", "d", "all_p"], ["back_next"]), Copy("back_next", "back")],
                 "back",
-                closed_loops.MOST,
+                closed_loops.MOST_CLOSING,
             ),
             Call("ended", ["back"], ["q_end", "v_end", "bad"]),
         ]

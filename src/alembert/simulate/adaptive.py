@@ -33,8 +33,8 @@ from alembert.constraints.system import NotClosed
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate import passages
-from alembert.simulate.blame import blame
 from alembert.simulate.chart_equation import Flow
+from alembert.simulate.controllers import blame
 from alembert.simulate.passages import Approach
 from alembert.simulate.step_code import chart_kernel
 

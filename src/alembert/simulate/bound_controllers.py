@@ -14,8 +14,7 @@ import numpy as np
 from alembert.arguments import check_known, unknown
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
@@ -23,7 +22,7 @@ from alembert.linear.outputs import Output, expressions, find
 from alembert.model import Model, Sensor
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.dynamic_controllers import DynamicController, tracking_gain
-from alembert.simulate.elements import Places
+from alembert.simulate.elements import Places, function_kernel, state_symbols
 from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
 from alembert.spatial import quaternion, so3
@@ -218,9 +217,16 @@ class BoundController:
     @cached_property
     def function(self) -> ca.Function:
         """(t, q, v, x, parameters, readings) -> efforts (nv), and x' or the next x."""
+        given = self.parts.sx_in()
+        asked, pushed, rate = self.parts(*given)
+        return ca.Function("controller", given, [asked + pushed, rate])
+
+    @cached_property
+    def parts(self) -> ca.Function:
+        """The same with efforts that are asked of drives and those of wrenches on frames, which no drive carries out."""
         model, K = self.model, self.controller
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        x, p = ca.SX.sym("x", self.size), ca.SX.sym("parameters", len(model.parameters))
+        t, q, v, p = state_symbols(model)
+        x = ca.SX.sym("x", self.size)
         readings = {name: ca.SX.sym(name, self._reading_size(name)) for name in self.reads}
         names = list(self.rows)
         own = [name for name in names if self._sensor_of(name) not in readings]
@@ -232,9 +238,10 @@ class BoundController:
         given = {name: self._reference(name, t, p) for name in K.inputs if name in K.references}
         u0, rest = self._offset()
         w, rate = self._step(t, self._fed(signals, given, zero), x, u0, self._schedule(t, signals))
-        tau = self._efforts(w, t, q, v, p) + rest
+        asked, pushed = self._efforts(w, t, q, v, p)
         flat = ca.vertcat(ca.SX(0, 1), *readings.values())
-        return ca.Function("controller", [t, q, v, x, p, flat], [ca.densify(tau), ca.densify(rate)])
+        results = [ca.densify(y) for y in (asked + rest, pushed, rate)]
+        return ca.Function("controller", [t, q, v, x, p, flat], results)
 
     def _fed(self, signals: Mapping[str, Any], given: Mapping[str, Any], zero: Mapping[str, Any]) -> ca.SX:
         """What the law takes: of what is measured its deviation from a set point that is `given`, or from the point."""
@@ -342,7 +349,8 @@ class BoundController:
                 rest[where] = 0.0
         return u0, rest
 
-    def _efforts(self, w: ca.SX, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> ca.SX:
+    def _efforts(self, w: ca.SX, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Of joints and actuators, and of wrenches on frames."""
         model = self.model
         values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
         tau = ca.SX.zeros(model.nv)
@@ -352,14 +360,14 @@ class BoundController:
                 tau[where] = tau[where] + ca.SX(evaluate(what, values)) * w[j]
             else:
                 pushes.setdefault(where, [ca.SX(0.0)] * 6)[what] += w[j]
-        if pushes:
-            places = Places(model, t, q, v, p)
-            turned = []
-            for frame, F in pushes.items():
-                R = places.pose(frame).rotation
-                turned.append((frame, ca.vertcat(R @ ca.vertcat(*F[:3]), R @ ca.vertcat(*F[3:]))))
-            tau = tau + places.efforts(turned)
-        return tau
+        if not pushes:
+            return tau, ca.SX.zeros(model.nv)
+        places = Places(model, t, q, v, p)
+        turned = []
+        for frame, F in pushes.items():
+            R = places.pose(frame).rotation
+            turned.append((frame, ca.vertcat(R @ ca.vertcat(*F[:3]), R @ ca.vertcat(*F[3:]))))
+        return tau, places.efforts(turned)
 
     def _step(self, t: ca.SX, y: ca.SX, x: ca.SX, u0: Array, signal: ca.SX | None) -> tuple[ca.SX, ca.SX]:
         """w and x' of (1)."""
@@ -452,26 +460,12 @@ class BoundController:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Arguments as `function` has them, those of no size left out."""
-        model, f = self.model, self.function
-        sizes = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size, "parameters": len(model.parameters)}
-        sizes["readings"] = f.numel_in(5)
-        results = {"u": model.nv, "rate": self.size}
-
-        def build() -> FunctionSource:
-            symbols = {name: ca.SX.sym(name, n) for name, n in sizes.items()}
-            found = f(*symbols.values())
-            used = [x for x, n in zip(symbols.values(), sizes.values(), strict=True) if n]
-            made = [x for x, n in zip(found, results.values(), strict=True) if n]
-            return FunctionSource(ca.Function("controller", used, made))
-
-        return Kernel(
-            "controller",
-            [Argument(name, (n,)) for name, n in sizes.items() if n],
-            [Argument(name, (n,)) for name, n in results.items() if n],
-            key=f"simulate:sampled:{f.serialize()}",
-            build=build,
-        )
+        """Arguments as `function` has them."""
+        f = self.function
+        names = ("t", "q", "v", "x", "parameters", "readings")
+        given = {name: f.numel_in(k) or None for k, name in enumerate(names)}
+        results = {"u": self.model.nv, "rate": self.size or None}
+        return function_kernel("controller", f"simulate:sampled:{f.serialize()}", given, results, lambda: f)
 
     def sample(
         self, t: float, q: Array, v: Array, x: Array, parameters: Array, readings: Mapping[str, Array]

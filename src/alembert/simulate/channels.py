@@ -59,7 +59,7 @@ def balanced(run: Run, body: str, node: str, parameters: Mapping[str, float]) ->
     _check_places(run, body, f"{body}.{node}")
     cut = cut_at(model, body, node, tuple(parameters.items()))
     values = parameters or None
-    wrenches = _wrenches(run)
+    wrenches = run._wrenches
     q, v = cut.widened(run.q, "q"), cut.widened(run.v, "v")
     Q = cut.hold(run.q, run.v, run.accelerations, wrenches, values)
     if system.loads.elements is not None:
@@ -101,18 +101,6 @@ def _check_places(run: Run, body: str, section: str) -> None:
                 f"simulate: record: section:{section} and {what} do not go together: where along the beam they act is not "
                 "known; give forces as wrenches=... or as force elements"
             )
-
-
-def _wrenches(run: Run) -> dict[str, Any] | None:
-    """Of the whole run, by frames."""
-    loads = run._system.loads
-    if not loads.has_wrenches:
-        return None
-    at = [
-        loads.wrenches_at(float(t), run.q[..., k, :], run.v[..., k, :]) or {} for k, t in enumerate(run.time)
-    ]
-    shape = (*run.q.shape[:-2], 6)
-    return {frame: np.stack([np.broadcast_to(x[frame], shape) for x in at], axis=-2) for frame in at[0]}
 
 
 KINDS = (

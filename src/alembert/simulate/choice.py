@@ -112,9 +112,7 @@ def _between_samples(
         for x in (*lengths, *(system.loads.tables.instants - start))
     ):
         return None
-    fastest, damping = _eigenvalues(system, q, v, start, always=True)
-    turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
-    fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
+    fastest, damping = _fastest(system, q, v, start, always=True)
     period = min(law.period for law in system.sampled)
     parts = max(1, math.ceil(fastest * tick / ACCURATE))
     if parts > MOST_PARTS or damping * tick > STABLE or period > MOST_TICKS * tick:
@@ -151,9 +149,7 @@ def _explicit(
     """Explicit fixed steps: as given, or so short that they are right to 1e-8 where all is smooth."""
     if step is not None:
         return "rk4", f"a step is given, and {why}", step
-    fastest, _ = _eigenvalues(system, q, v, start)
-    turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
-    fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
+    fastest, _ = _fastest(system, q, v, start)
     instants = system.loads.tables.instants - start
     lengths = [interval or duration, duration, *instants[(instants > 0) & (instants < duration)].tolist()]
     if system.sampled or system.instruments:
@@ -230,6 +226,15 @@ def _takes_variational(system: Simulation) -> bool:
         and system.stabilisation.method == "projection"
         and system.model.nv <= MOST_VARIATIONAL
     )
+
+
+def _fastest(
+    system: Simulation, q: Array, v: Array, start: float, *, always: bool = False
+) -> tuple[float, float]:
+    """The same, of the eigenvalues and of what turns."""
+    fastest, damping = _eigenvalues(system, q, v, start, always=always)
+    turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
+    return max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0))), damping
 
 
 def _eigenvalues(

@@ -26,7 +26,7 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument
 from alembert.lowering.plan import Buffer, Call, Copy, Offset, Step, When
 from alembert.simulate.controllers import to_multiples
-from alembert.simulate.elements import Places
+from alembert.simulate.elements import Places, state_symbols
 from alembert.simulate.schedule import Rate, Schedule
 from alembert.simulate.sensors import Instrument, NewestSamples, SensorSamples
 
@@ -62,9 +62,8 @@ class CompiledSchedule:
         self.instruments = schedule.instruments
         count = len(self.instruments)
         self.sampling, rates = schedule.rates[:count], schedule.rates[count:]
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        p = ca.SX.sym("parameters", len(model.parameters))
-        self._symbols, self._places = (t, q, v, p), Places(model, t, q, v, p)
+        self._symbols = state_symbols(model)
+        self._places = Places(model, *self._symbols)
         self.asked = [self._asked(k, rate) for k, rate in enumerate(rates)]
         self.first_values = {name: x for law in schedule.controllers for name, x in law.posts.items()}
         sizes: dict[str, int] = {}
@@ -355,7 +354,7 @@ class CompiledSchedule:
         found = np.zeros((*batch, self.size))
         for name, x in self.first_values.items():
             for part, s in self.parts.items():
-                if part == f"reading:{name}" or part.startswith(f"posted:{name}_"):
+                if part == f"reading:{name}" or part.rpartition("_")[0] == f"posted:{name}":
                     found[..., s] = x
         for k, own in self.system.feedback.sampled_systems.items():
             if own.size:

@@ -41,7 +41,7 @@ from alembert.arguments import unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.expression import Scalar, evaluate, scalar
+from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.joints import Free
 from alembert.model import LoopJoint, Model
 from alembert.spatial import Force, Pose, quaternion
@@ -68,17 +68,8 @@ class ContactFriction:
     travel: Scalar | None = None
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in ("coefficient", "speed", "creep", "travel")}
-        given = {name: scalar(x, name) for name, x in given.items() if x is not None}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        signs = {
-            "coefficient": "zero or more",
-            "speed": "positive",
-            "creep": "positive",
-            "travel": "positive",
-        }
-        numbers(given, "ContactFriction", signs=signs)
+        read_numbers(self, "zero or more", "coefficient")
+        read_numbers(self, "positive", "speed", "creep", "travel")
         if (self.creep is None) != (self.travel is None):
             raise ArgumentError(
                 f"ContactFriction: creep is {self.creep!r} and travel {self.travel!r}, expected both (the force per unit of "
@@ -172,6 +163,48 @@ class ForceLaw(Protocol):
     def terms(self, at: Places) -> ElementForces: ...
 
     def internal(self, model: Model) -> bool: ...
+
+
+Sizes = Mapping[str, int | tuple[int, ...] | None]
+"""of arguments or results of a kernel, by name: entries, or a shape; None: it is left out"""
+
+
+def state_sizes(model: Model) -> dict[str, int | None]:
+    """Of the time, the state and the parameters of a model."""
+    return {"t": 1, "q": model.nq, "v": model.nv, "parameters": len(model.parameters) or None}
+
+
+def state_symbols(model: Model) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    t, q, v, p = (ca.SX.sym(name, n or 0) for name, n in state_sizes(model).items())
+    return t, q, v, p
+
+
+def function_kernel(
+    name: str, key: str, given: Sizes, results: Sizes, function: Callable[[], ca.Function]
+) -> Kernel:
+    """Of a function of `SX` whose inputs and results these are, all of them."""
+
+    def build() -> FunctionSource:
+        f = function()
+        symbols = [ca.SX.sym(label, *f.size_in(k)) for k, label in enumerate(given)]
+        used = [x for x, n in zip(symbols, given.values(), strict=True) if n is not None]
+        found = zip(f.call(symbols), results.values(), strict=True)
+        return FunctionSource(ca.Function(name, used, [ca.densify(x) for x, n in found if n is not None]))
+
+    return Kernel(name, arguments(given), arguments(results), key=key, build=build)
+
+
+def arguments(sizes: Sizes) -> list[Argument]:
+    shapes = {name: (n,) if isinstance(n, int) else n for name, n in sizes.items()}
+    return [Argument(name, shape) for name, shape in shapes.items() if shape is not None]
+
+
+def kept_kernel(model: Model, key: str, make: Callable[[], Kernel]) -> Kernel:
+    """A kernel that is made once for a model."""
+    kept = model.compute.kernels
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 class Places:
@@ -351,8 +384,7 @@ class Elements:
         A potential that changes with time does work; its efforts are among the others and it does not count.
         """
         model = self.model
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        p = ca.SX.sym("p", len(model.parameters))
+        t, q, v, p = state_symbols(model)
         at = Places(model, t, q, v, p)
         kept, other, U = ca.SX.zeros(model.nv), ca.SX.zeros(model.nv), ca.SX(0)
         for element in self.elements:
@@ -401,48 +433,53 @@ class Elements:
 
     def kernel(self, which: str) -> Kernel:
         """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
-        key = f"simulate:elements:{which}:{self.model.fingerprint}:{self.key}"
-        if key not in self.model.compute.kernels:
-            model, nv = self.model, self.model.nv
-            arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (nv,))]
-            if model.parameters:
-                arguments.append(Argument("parameters", (len(model.parameters),)))
-            results = [Argument(name, (nv,)) for name in ("kept", "other", "fed")] + [Argument("U", (1,))]
-            build = self._numbers
-            if which == "slopes":
-                results = [Argument(name, (nv, nv)) for name in ("dq", "dv")]
-                build = self._slopes
-            model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
-        return self.model.compute.kernels[key]
+        model, nv = self.model, self.model.nv
+        key = f"simulate:elements:{which}:{model.fingerprint}:{self.key}"
+        results: Sizes = {"kept": nv, "other": nv, "fed": nv, "U": 1}
+        if which == "slopes":
+            results = {"dq": (nv, nv), "dv": (nv, nv)}
 
-    def _numbers(self) -> FunctionSource:
-        t, q, v, p = self.function.sx_in()
-        inputs = [t, q, v, p] if self.model.parameters else [t, q, v]
-        results = list(self.function(t, q, v, p))
-        return FunctionSource(ca.Function("forces", inputs, results))
+        def made() -> ca.Function:
+            return self._slopes() if which == "slopes" else self.function
 
-    def _slopes(self) -> FunctionSource:
+        return kept_kernel(
+            model, key, lambda: function_kernel("forces", key, state_sizes(model), results, made)
+        )
+
+    def _slopes(self) -> ca.Function:
         model = self.model
         t, q, v, p = self.function.sx_in()
         d = ca.SX.sym("d", model.nv)
         u = self.total(t, model.space.integrate(q, d), v, p)
         zero = ca.SX.zeros(model.nv)
-        slopes = [ca.densify(ca.substitute(ca.jacobian(u, x), d, zero)) for x in (d, v)]
-        inputs = [t, q, v, p] if model.parameters else [t, q, v]
-        return FunctionSource(ca.Function("slopes", inputs, slopes))
+        slopes = [ca.substitute(ca.jacobian(u, x), d, zero) for x in (d, v)]
+        return ca.Function("slopes", [t, q, v, p], slopes)
 
 
-def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) -> None:
-    """Refuse numbers of the wrong sign; formulas pass."""
-    for name, value in values.items():
+def read_numbers(element: Any, sign: str, *names: str, width: int | None = None) -> None:
+    """Read fields of a frozen element, a number or a formula each, or so many; refuse numbers that are not as `sign` says,
+    "positive" or "zero or more". Those that are None stay so."""
+    for name in names:
+        given = getattr(element, name)
+        if given is None:
+            continue
+        value = scalar(given, name) if width is None else scalars(given, width, name)
+        object.__setattr__(element, name, value)
         for x in np.atleast_1d(np.asarray(value, dtype=object)):
             if not isinstance(x, int | float | np.number) or isinstance(x, bool):
                 continue
-            wrong = not np.isfinite(x) or (signs[name] == "positive" and not x > 0) or (
-                signs[name] == "zero or more" and x < 0
-            )  # fmt: skip
-            if wrong:
-                raise ArgumentError(f"{who}: {name} is {value!r}, expected {signs[name]}")
+            if not np.isfinite(x) or x < 0 or (sign == "positive" and not x > 0):
+                raise ArgumentError(f"{type(element).__name__}: {name} is {value!r}, expected {sign}")
+
+
+def read_direction(element: Any, name: str) -> None:
+    """Read a field of a frozen element as a direction, of length 1."""
+    given = getattr(element, name)
+    n = np.array(scalars(given, 3, name), dtype=float)
+    size = np.linalg.norm(n)
+    if not size > 0:
+        raise ArgumentError(f"{type(element).__name__}: {name} is {given!r}, expected a direction")
+    object.__setattr__(element, name, tuple((n / size).tolist()))
 
 
 class EffortSlopes(NamedTuple):

@@ -9,7 +9,7 @@ with p the model's parameters; Python functions of t, q and v add to u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,14 +17,14 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import unknown
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import Law, Sampled, check_answer, efforts_of
 from alembert.simulate.dynamic_controllers import DynamicController, as_controller, distinct_names
+from alembert.simulate.elements import Sizes, function_kernel, state_symbols
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
 from alembert.spatial.arrays import clip
 
@@ -126,6 +126,24 @@ class Feedback:
         """(controller, state, unit) of all states: those that are integrated, then those of sampled controllers."""
         return _states([one.controller for one in (*self.dynamic, *self.sampled_systems.values())])
 
+    # --- drives -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def drives_add_up(self) -> bool:
+        """Whether drives carry out the sum of what is asked for apart from the laws: because what they give depends on what
+        they gave before, or because a limit holds for a sampled and a continuous law together."""
+        if self.drives is None:
+            return False
+        if self.drives.remember or not self.sampled or not np.isfinite(self.drives.limit).any():
+            return self.drives.remember
+        continuous = np.full(self.model.nv, bool(self.laws)) | _acts(self.asked_law, self.model.nv)
+        asked = np.zeros(self.model.nv, dtype=bool)
+        for k, law in enumerate(self.sampled):
+            own = self.sampled_systems.get(k)
+            function = law.law if own is None and isinstance(law.law, ca.Function) else own and own.function
+            asked |= _acts(function, self.model.nv) if function else True
+        return bool(np.any(continuous & asked & np.isfinite(self.drives.limit)))
+
     # --- the compiled law -------------------------------------------------------------------------------------------
 
     @property
@@ -135,64 +153,54 @@ class Feedback:
 
     @cached_property
     def law(self) -> ca.Function | None:
-        """(1), with the saturation of the drives."""
-        return self._function(silent=False) if self.is_compiled else None
+        """(1), with the saturation of the drives where nothing is added to it before."""
+        saturated = self.drives is not None and not (self.laws or self.drives_add_up)
+        return self._function(saturated=saturated) if self.is_compiled else None
+
+    @cached_property
+    def asked_law(self) -> ca.Function | None:
+        """(1) as it is asked of the drives."""
+        return self._function(saturated=False) if self.is_compiled else None
 
     @cached_property
     def silent_law(self) -> ca.Function | None:
         """(1) without efforts: what states follow where the efforts come as numbers."""
         return self._function(silent=True) if self.dynamic else None
 
-    def _function(self, *, silent: bool) -> ca.Function:
+    def _function(self, *, silent: bool = False, saturated: bool = False) -> ca.Function:
         model = self.model
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        x, p = ca.SX.sym("x", self.size), ca.SX.sym("parameters", len(model.parameters))
+        t, q, v, p = state_symbols(model)
+        x = ca.SX.sym("x", self.size)
         total, rates, first = ca.SX.zeros(model.nv), [], 0
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
+        pushed = ca.SX.zeros(model.nv)
+        """by nozzles and at frames, not by drives"""
         for one in self.dynamic:
-            u, rate = one.function(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
-            total, first = total + u, first + one.size
+            asked, more, rate = one.parts(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
+            total, pushed, first = total + asked, pushed + more, first + one.size
             rates.append(rate)
-        if self.drives is not None:
+        if saturated and self.drives is not None:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):
                     total[k] = clip(total[k], float(limit))
+        total = total + pushed
         total = ca.SX.zeros(model.nv) if silent else total
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
 
-    @cached_property
-    def _arguments(self) -> list[Argument]:
-        model = self.model
-        sizes = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size, "parameters": len(model.parameters)}
-        return [Argument(name, (n,)) for name, n in sizes.items()]
-
-    def _kernel(self, kind: str, results: Sequence[Argument], build: Any) -> Kernel:
-        """Arguments and results of no size are left out."""
-        law = self.law
+    def _kernel(self, kind: str, results: Sizes, function: Callable[[], ca.Function]) -> Kernel:
+        law, model = self.law, self.model
         assert law is not None
-        given = self._arguments
-
-        def source() -> FunctionSource:
-            symbols = [ca.SX.sym(a.name, a.size) for a in given]
-            found = [x for x, r in zip(build(*symbols), results, strict=True) if r.size]
-            used = [x for x, a in zip(symbols, given, strict=True) if a.size]
-            return FunctionSource(ca.Function(kind, used, [ca.densify(x) for x in found]))
-
-        key = f"simulate:{kind}:{law.serialize()}"
-        return Kernel(
-            "controller",
-            [a for a in given if a.size],
-            [r for r in results if r.size],
-            key=key,
-            build=source,
-        )
+        given = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size or None}
+        given["parameters"] = len(model.parameters) or None
+        return function_kernel("controller", f"simulate:{kind}:{law.serialize()}", given, results, function)
 
     @cached_property
     def _law_kernel(self) -> Kernel:
-        results = [Argument("u", (self.model.nv,)), Argument("rate", (self.size,))]
-        return self._kernel("law", results, self.law)
+        law = self.law
+        assert law is not None
+        return self._kernel("law", {"u": self.model.nv, "rate": self.size or None}, lambda: law)
 
     @cached_property
     def _slope_kernel(self) -> Kernel:
@@ -200,19 +208,20 @@ class Feedback:
         law = self.law
         assert law is not None
 
-        def build(t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, p: ca.SX) -> list[ca.SX]:
+        def slopes() -> ca.Function:
+            t, q, v, x, p = law.sx_in()
             d = ca.SX.sym("d", nv)
             both = ca.vertcat(*law(t, self.model.space.integrate(q, d), v, x, p))
-            found = [ca.jacobian(both, y) for y in (d, v, x)]
-            found = [ca.substitute(M, d, ca.SX.zeros(nv)) for M in found]
-            return [M[rows, :] for rows in (slice(0, nv), slice(nv, nv + n)) for M in found]
+            found = [ca.substitute(ca.jacobian(both, y), d, ca.SX.zeros(nv)) for y in (d, v, x)]
+            parts = [M[rows, :] for rows in (slice(0, nv), slice(nv, nv + n)) for M in found]
+            return ca.Function("slopes", [t, q, v, x, p], parts)
 
-        shapes = [
-            (f"{y}_{z}", (rows, columns))
+        shapes = {
+            f"{y}_{z}": (rows, columns) if rows and columns else None
             for y, rows in (("u", nv), ("r", n))
             for z, columns in (("q", nv), ("v", nv), ("x", n))
-        ]
-        return self._kernel("slopes", [Argument(name, shape) for name, shape in shapes], build)
+        }
+        return self._kernel("slopes", shapes, slopes)
 
     def _given(
         self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool
@@ -242,7 +251,8 @@ class Feedback:
     def command(
         self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool = False
     ) -> Array:
-        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
+        """What the continuous controllers ask for, saturated unless drives add it up with more; t is a time, or (..., 1)
+        times."""
         total = np.zeros(self.model.nv)
         for law in self.laws:
             at = t
@@ -251,13 +261,12 @@ class Feedback:
             asked = efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
             check_answer(self.model, "a controller", at, q, v, asked)
             total = total + asked
-        if self.drives is not None:
-            total = self.drives.saturate(total)
         if self.is_compiled:
-            at = (
-                self._before(t) if self.until < np.inf and any(len(one.breaks) for one in self.dynamic) else t
-            )
+            jumps = self.until < np.inf and any(len(one.breaks) for one in self.dynamic)
+            at = self._before(t) if jumps else t
             total = total + self.evaluate(at, q, v, x, parameters, along_time=along_time)[0]
+        if self.drives is not None and self.laws and not self.drives_add_up:
+            total = self.drives.saturate(total)
         return total
 
     def _before(self, t: float) -> float:
@@ -270,6 +279,17 @@ class Feedback:
             return x
         at = self._before(t) if self.until < np.inf else t
         return self.evaluate(at, q, v, x, parameters)[1]
+
+
+def _acts(function: ca.Function | None, nv: int) -> Array:
+    """(nv,): which efforts are not zero everywhere, by the first result of a law."""
+    if function is None:
+        return np.zeros(nv, dtype=bool)
+    law = function if function.is_a("SXFunction") else function.expand()
+    u = law.call(law.sx_in())[0]
+    if u.numel() != nv:  # told where it is asked
+        return np.ones(nv, dtype=bool)
+    return np.array([not u[k].is_zero() for k in range(nv)], dtype=bool)
 
 
 def states_of(controller: Any) -> tuple[tuple[str, str, str], ...]:

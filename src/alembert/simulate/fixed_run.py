@@ -9,10 +9,9 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
-from alembert.simulate.blame import blame
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.compiled_schedule import compiled_schedule
-from alembert.simulate.controllers import check_answer
+from alembert.simulate.controllers import blame, check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import (
@@ -133,7 +132,7 @@ class FixedRun:
         self.single = (
             held or bool(watch.events) or not stepper.compiled or bool(self.system.loads.wrench_laws)
         )
-        self.single = self.single or bool(self.system.loads.tables.long)
+        self.single = self.single or self.system.loads.tables.long
         self.done = 0
         self.changing = schedule is not None or held or bool(self.system.loads.tables.holds)
         self.instants = _on_grid(self.system, stepper)

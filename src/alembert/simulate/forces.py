@@ -31,7 +31,7 @@ from alembert.arguments import check_known, is_number, names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
-from alembert.simulate.elements import ElementForces, ForceLaw, Places, numbers
+from alembert.simulate.elements import ElementForces, ForceLaw, Places, read_direction, read_numbers
 from alembert.spatial import Pose, RigidInertia, so3
 from alembert.sweeps.modal import Integrals, locked
 from alembert.sweeps.node import Record
@@ -61,7 +61,7 @@ class CentralGravity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameter", scalar(self.parameter, "gravitational parameter"))
         object.__setattr__(self, "center", scalars(self.center, 3, "center of gravity"))
-        numbers({"parameter": self.parameter}, "CentralGravity", signs={"parameter": "positive"})
+        read_numbers(self, "positive", "parameter")
 
     def check(self, model: Model) -> None:
         pass
@@ -221,10 +221,7 @@ class SpringDamper:
     tension_only: bool = False
 
     def __post_init__(self) -> None:
-        given = {name: scalar(getattr(self, name), name) for name in ("stiffness", "damping", "length")}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        numbers(given, "SpringDamper", signs=dict.fromkeys(given, "zero or more"))
+        read_numbers(self, "zero or more", "stiffness", "damping", "length")
 
     def check(self, model: Model) -> None:
         _between_frames(model, (self.frame_a, self.frame_b), "SpringDamper")
@@ -275,10 +272,7 @@ class Bushing:
     damping: tuple[Scalar, ...] = (0.0,) * 6
 
     def __post_init__(self) -> None:
-        given = {name: scalars(getattr(self, name), 6, name) for name in ("stiffness", "damping")}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        numbers(given, "Bushing", signs=dict.fromkeys(given, "zero or more"))
+        read_numbers(self, "zero or more", "stiffness", "damping", width=6)
 
     def check(self, model: Model) -> None:
         _between_frames(model, (self.frame_a, self.frame_b), "Bushing")
@@ -327,18 +321,12 @@ class Drag:
     normal: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        given = {name: scalar(getattr(self, name), name) for name in ("coefficient", "area")}
+        read_numbers(self, "zero or more", "coefficient", "area")
         if not callable(self.density):
-            given["density"] = scalar(self.density, "density")
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        numbers(given, "Drag", signs=dict.fromkeys(given, "zero or more"))
+            read_numbers(self, "zero or more", "density")
         object.__setattr__(self, "wind", scalars(self.wind, 3, "wind"))
         if self.normal is not None:
-            n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
-            if not np.linalg.norm(n) > 0:
-                raise ArgumentError(f"Drag: normal is {self.normal!r}, expected a direction")
-            object.__setattr__(self, "normal", tuple(n / np.linalg.norm(n)))
+            read_direction(self, "normal")
 
     def check(self, model: Model) -> None:
         model.frame(self.frame)
@@ -372,14 +360,8 @@ class SoftStop:
     reach: float = 1e-3
 
     def __post_init__(self) -> None:
-        given = {name: scalar(getattr(self, name), name) for name in ("stiffness", "damping", "reach")}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        numbers(
-            given,
-            "SoftStop",
-            signs={"stiffness": "positive", "damping": "zero or more", "reach": "positive"},
-        )
+        read_numbers(self, "positive", "stiffness", "reach")
+        read_numbers(self, "zero or more", "damping")
         if self.joints is not None:
             joints = (self.joints,) if isinstance(self.joints, str) else self.joints
             object.__setattr__(self, "joints", names("SoftStop", "joints", joints))

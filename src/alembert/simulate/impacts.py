@@ -21,8 +21,8 @@ import scipy
 
 from alembert.arguments import is_number, names
 from alembert.errors import ArgumentError, NumericalError
-from alembert.expression import scalars
 from alembert.model import WORLD, Model
+from alembert.simulate.elements import read_direction
 from alembert.simulate.events import Change, Event, stop_name
 from alembert.simulate.forces import limited_coordinates
 
@@ -236,10 +236,7 @@ class PlaneImpact:
             raise ArgumentError(f"PlaneImpact: frame is {self.frame!r}, expected the name of a frame")
         if not is_number(self.offset):
             raise ArgumentError(f"PlaneImpact: offset is {self.offset!r}, expected a length in metres")
-        n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
-        if not np.linalg.norm(n) > 0:
-            raise ArgumentError(f"PlaneImpact: normal is {self.normal!r}, expected a direction")
-        object.__setattr__(self, "normal", tuple(n / np.linalg.norm(n)))
+        read_direction(self, "normal")
 
     def events(self, system: Simulation) -> list[Event]:
         model = system.model
@@ -333,7 +330,7 @@ def _impulses(system: Simulation, q: Array, v: Array, rows: Array, restitution: 
     the least |D^T p + c| with p >= 0, where D c = G v + e min(G v, 0).
     """
     free = np.flatnonzero(~system.prescribed)
-    M = system.own.mass_matrix(q, parameters=system.own_parameters)[free[:, None], free]
+    M = system.own.mass_matrix(q, parameters=system.present_parameters)[free[:, None], free]
     L = np.linalg.cholesky(M)
     before = rows @ v
     D = scipy.linalg.solve_triangular(L, rows[:, free].T, lower=True).T

@@ -34,7 +34,7 @@ from alembert.engine.dense import IdentitySource, InverseSource, VectorProductSo
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Columns, Copy, Offset, Plan, Repeat, Step, recorded
-from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
+from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps
 from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
 MOST = 40  # iterations
@@ -186,7 +186,7 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         (modes and large) if driven else (modes or large)
     )
     source = _sweep_source if by_sweeps else _source
-    return kept_kernel(plant, "generalised_alpha", given, size, lambda: source(plant, layout(plant), given))
+    return kept_steps(plant, "generalised_alpha", given, size, lambda: source(plant, layout(plant), given))
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Model
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
+from alembert.simulate.closed_loops import ReactionLoads
 from alembert.simulate.controllers import for_each
 from alembert.simulate.elements import ElementForces, Elements, Places, reactions_read
 from alembert.simulate.events import Event, Lock, Release, extended
 from alembert.simulate.forces import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
-from alembert.simulate.reaction_loads import ReactionLoads
 
 Array = np.ndarray
 METHODS = ("projection", "baumgarte", "ggl")
@@ -244,8 +244,11 @@ class Table:
         return int(self.values.shape[1])
 
     @property
-    def is_compiled(self) -> bool:
-        return self.interpolation != "hold" and len(self.times) <= MOST_COMPILED
+    def kind(self) -> str:
+        """How a run reads it: "held" from one instant to the next, "compiled", or "long", in Python."""
+        if self.interpolation == "hold":
+            return "held"
+        return "compiled" if len(self.times) <= MOST_COMPILED else "long"
 
     @property
     def breaks(self) -> Array:
@@ -373,9 +376,9 @@ class TimeTables:
                     f"simulate: wrenches: the table for {frame!r} has width {table.width}, expected 6: moment, then force"
                 )
             self.all.append((f"wrenches {frame!r}", table))
-            if table.interpolation == "hold":
+            if table.kind == "held":
                 self.held_wrenches[frame] = table
-            elif table.is_compiled:
+            elif table.kind == "compiled":
                 self.wrenches.append(WrenchTable(frame, table))
             else:
                 left[frame] = table
@@ -383,7 +386,7 @@ class TimeTables:
 
     def fed(self) -> ca.Function | None:
         """The efforts of tables that are compiled, as a function of t."""
-        tables = [(where, table) for where, table in self._efforts if table.is_compiled]
+        tables = self._by_kind["compiled"]
         if not tables:
             return None
         t, total = ca.SX.sym("t"), ca.SX.zeros(self.model.nv)
@@ -392,16 +395,15 @@ class TimeTables:
         return ca.Function("fed", [t], [total])
 
     @cached_property
-    def long(self) -> list[tuple[Array, Table]]:
-        return [
-            (where, table)
-            for where, table in self._efforts
-            if not table.is_compiled and table.interpolation != "hold"
-        ]
+    def _by_kind(self) -> dict[str, list[tuple[Array, Table]]]:
+        """Those of efforts."""
+        kinds = ("held", "compiled", "long")
+        return {kind: [x for x in self._efforts if x[1].kind == kind] for kind in kinds}
 
-    @cached_property
-    def _hold_tables(self) -> list[tuple[Array, Table]]:
-        return [(where, table) for where, table in self._efforts if table.interpolation == "hold"]
+    @property
+    def long(self) -> bool:
+        """Whether some of efforts are too long to be compiled."""
+        return bool(self._by_kind["long"])
 
     @property
     def acted_on(self) -> Array:
@@ -419,15 +421,15 @@ class TimeTables:
 
     def long_efforts(self, t: float) -> Array:
         """Of tables that are too long to be compiled."""
-        return self._read(self.long, t)
+        return self._read(self._by_kind["long"], t)
 
     def held_efforts(self, t: float) -> Array:
         """Of tables that hold."""
-        return self._read(self._hold_tables, t)
+        return self._read(self._by_kind["held"], t)
 
     def fed_efforts(self, time: Array) -> Array:
         """(N, nv): of tables that do not hold."""
-        tables = [x for x in self._efforts if x[1].interpolation != "hold"]
+        tables = [*self._by_kind["compiled"], *self._by_kind["long"]]
         if not tables:
             return np.zeros((len(time), self.model.nv))
         return np.array([self._read(tables, float(t)) for t in time])
@@ -435,12 +437,12 @@ class TimeTables:
     @property
     def holds(self) -> bool:
         """Whether some table holds."""
-        return any(table.interpolation == "hold" for _, table in self.all)
+        return any(table.kind == "held" for _, table in self.all)
 
     @cached_property
     def instants(self) -> Array:
         """Where tables that hold change."""
-        found = [table.times for _, table in self.all if table.interpolation == "hold"]
+        found = [table.times for _, table in self.all if table.kind == "held"]
         return np.unique(np.concatenate([np.zeros(0), *found]))
 
     @cached_property

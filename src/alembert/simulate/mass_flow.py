@@ -32,7 +32,7 @@ from alembert.arguments import check_known
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, names_in
 from alembert.model import Model
-from alembert.simulate.elements import Places
+from alembert.simulate.elements import Places, state_symbols
 
 if TYPE_CHECKING:
     from alembert.model import Body
@@ -201,14 +201,15 @@ class BoundFlow:
         return m, m * c, about
 
     @cached_property
-    def function(self) -> ca.Function:
+    def parts(self) -> ca.Function:
+        """No efforts of drives, those of the nozzles, and the rate."""
         model, flow = self.model, self.controller
+        none = ca.SX.zeros(model.nv)
+        t, q, v, p = state_symbols(model)
+        x = ca.SX.sym("x", 1)
+        given = [t, q, v, x, p, ca.SX(0, 1)]
         if flow.burnt is not None:
-            sizes = (1, model.nq, model.nv, 1, len(model.parameters), 0)
-            still = [ca.SX.zeros(model.nv), ca.SX.zeros(1)]
-            return ca.Function("mass_flow", [ca.SX.sym("x", n) for n in sizes], still)
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        x, p = ca.SX.sym("x", 1), ca.SX.sym("parameters", len(model.parameters))
+            return ca.Function("mass_flow", given, [none, none, ca.SX.zeros(1)])
         at = Places(model, t, q, v, p)
         # nothing leaves an empty tank
         share = ca.if_else(x > 0, flow.opened(t), 0.0)
@@ -223,7 +224,7 @@ class BoundFlow:
             wrenches.append((nozzle.frame, ca.vertcat(n, f)))
             lost = lost + rate
         tau = at.efforts(wrenches)
-        return ca.Function("mass_flow", [t, q, v, x, p, ca.SX(0, 1)], [ca.densify(tau), ca.densify(-lost)])
+        return ca.Function("mass_flow", given, [none, ca.densify(tau), ca.densify(-lost)])
 
     def _felt(self, at: Places, nozzle: Nozzle, rate: Any, x: Any) -> tuple[Any, Any]:
         """(1) and (2) about the origin of the nozzle's frame, in world axes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Panels = dict[str, dict[str, Array]]
 Index = tuple[int, ...]
-QUANTITIES = ("coordinates", "speeds", "efforts", "energy", "momentum", "constraints")
 
 
 def panels(
@@ -36,12 +35,12 @@ def panels(
         quantities = ("coordinates", "speeds", *(("efforts",) if np.any(run.efforts) else ()))
     found: Panels = {}
     for quantity in quantities:
-        if quantity in QUANTITIES:
+        if quantity in _PANELS:
             found |= _PANELS[quantity](run, joints, index)
         elif ":" in quantity or quantity in WHOLE:
             found |= _channel(run, quantity, index)
         else:
-            raise ArgumentError(unknown("plot: nothing is called", quantity, (*QUANTITIES, *WHOLE)))
+            raise ArgumentError(unknown("plot: nothing is called", quantity, (*_PANELS, *WHOLE)))
     return found
 
 
@@ -132,14 +131,6 @@ def _channel(run: Run, name: str, index: Index) -> Panels:
     return found
 
 
-def _coordinates(run: Run, joints: Sequence[str], index: Index) -> Panels:
-    return _by_unit(run, "coordinates", run.q, _COORDINATES, joints, index)
-
-
-def _speeds(run: Run, joints: Sequence[str], index: Index) -> Panels:
-    return _by_unit(run, "speeds", run.v, _SPEEDS, joints, index)
-
-
 def _efforts(run: Run, joints: Sequence[str], index: Index) -> Panels:
     """Those that are not zero all along."""
     found = _by_unit(run, "speeds", run.efforts, _EFFORTS, joints, index)
@@ -181,9 +172,9 @@ def _constraints(run: Run, _: Sequence[str], index: Index) -> Panels:
     return {"constraint drift [m, rad]": lines}
 
 
-_PANELS = {
-    "coordinates": _coordinates,
-    "speeds": _speeds,
+_PANELS: dict[str, Callable[[Run, Sequence[str], Index], Panels]] = {
+    "coordinates": lambda run, *which: _by_unit(run, "coordinates", run.q, _COORDINATES, *which),
+    "speeds": lambda run, *which: _by_unit(run, "speeds", run.v, _SPEEDS, *which),
     "efforts": _efforts,
     "energy": _energy,
     "momentum": _momentum,

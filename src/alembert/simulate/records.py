@@ -5,6 +5,7 @@ Runs that cannot end are refused: more records than the memory holds, more steps
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms.failures import massless, overbent
+from alembert.arguments import is_number
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
@@ -165,7 +167,8 @@ def recorded_efforts(
     *,
     all_held: bool = False,
 ) -> Array:
-    """(..., N, nv), at times (N,); `x` (..., N, states) are those of continuous controllers."""
+    """(..., N, nv), at times (N,); `x` (..., N, states) are those of continuous controllers. A joint that follows a motion
+    takes no command."""
     total = np.zeros(v.shape) + (
         system.loads.efforts[..., None, :] if system.loads.efforts.ndim > 1 else system.loads.efforts
     )
@@ -173,15 +176,13 @@ def recorded_efforts(
         total = total + held
     if system.loads.tables.all:
         total = total + system.loads.tables.fed_efforts(time)
-    if all_held:
-        return total
-    if system.laws:
+    if system.laws and not all_held:
         for k, t in enumerate(time):
             total[..., k, :] += system.command(float(t), q[..., k, :], v[..., k, :], x[..., k, :])
-    elif system.law is not None:
+    elif system.law is not None and not all_held:
         times = np.broadcast_to(time[:, None], (*v.shape[:-1], 1))
         total = total + system.command(times, q, v, x, along_time=True)
-    return total
+    return np.where(system.prescribed, 0.0, total) if system.prescribes else total
 
 
 def check_finite(model: Model, time: Array, q: Array, states: Array, step: float, fault: str = "") -> None:
@@ -231,6 +232,12 @@ PATIENCE, SLOW = 1e9, 1e7
 """steps with error control that may be left then: a week or more; and that may be without a word: an hour or more"""
 AT_A_TIME = 200_000
 """steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
+
+
+def check_times(who: str, duration: Any, step: Any, interval: Any) -> None:
+    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
+        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
+            raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive time in seconds")
 
 
 def check_steps(who: str, duration: float, step: float) -> None:
@@ -304,10 +311,7 @@ class Pace:
 
 def steps_at_a_time(batch: Sequence[int]) -> int:
     """In one call of a kernel: so that it can be interrupted, and progress be shown, within some seconds."""
-    motions = 1
-    for n in batch:
-        motions *= n
-    return max(1, AT_A_TIME * 8 // max(8, motions))
+    return max(1, AT_A_TIME * 8 // max(8, math.prod(batch)))
 
 
 def memory() -> float:

@@ -17,6 +17,7 @@ import scipy
 
 from alembert.arguments import is_number
 from alembert.errors import ArgumentError, UnsupportedError, writing
+from alembert.linear import quantities
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.simulate import plots
@@ -319,7 +320,7 @@ class Run:
             self.q[index],
             efforts=self.efforts[index],
             series=shown,
-            wrenches=self._wrenches(index),
+            wrenches={frame: F[index] for frame, F in (self._wrenches or {}).items()},
             title=title or self.model.name,
             parameters=parameters or None,
         )
@@ -356,18 +357,17 @@ class Run:
             raise ArgumentError(f"motion: member is {member!r}, expected one of a batch of shape {batch}")
         return index
 
-    def _wrenches(self, index: tuple[int, ...]) -> dict[str, Array]:
-        """(N, 6) by frame, of one motion."""
-        system, batch = self._system, self.q.shape[:-2]
-        found: dict[str, list[Array]] = {}
-        if system.loads.wrenches or system.loads.wrench_laws:
-            for k, t in enumerate(self.time):
-                elements = system.loads.wrenches_at(float(t), self.q[..., k, :], self.v[..., k, :])
-                for frame, F in (elements or {}).items():
-                    found.setdefault(frame, []).append(
-                        np.broadcast_to(np.asarray(F, dtype=float), (*batch, 6))[index]
-                    )
-        return {frame: np.array(F) for frame, F in found.items()}
+    @cached_property
+    def _wrenches(self) -> dict[str, Array] | None:
+        """(..., N, 6) by frame, of those that come as numbers."""
+        loads, shape = self._system.loads, (*self.q.shape[:-2], 6)
+        if not loads.has_wrenches:
+            return None
+        at = [
+            loads.wrenches_at(float(t), self.q[..., k, :], self.v[..., k, :]) or {}
+            for k, t in enumerate(self.time)
+        ]
+        return {frame: np.stack([np.broadcast_to(x[frame], shape) for x in at], axis=-2) for frame in at[0]}
 
     def _repr_html_(self) -> str:
         """In notebooks: what it is, how well it kept energy and momentum, and a plot."""
@@ -408,11 +408,10 @@ class Run:
         """
         model = self.model
         found = []
-        units = _units(model, "coordinates"), _units(model, "speeds")
         for names, unit, x, prefix in (
-            (model.coordinate_names, units[0], self.q, "q"),
-            (model.speed_names, units[1], self.v, "v"),
-            (model.speed_names, [_effort_unit(u) for u in units[1]], self.efforts, "tau"),
+            (model.coordinate_names, model.space.coordinate_units, self.q, "q"),
+            (model.speed_names, model.space.speed_units, self.v, "v"),
+            (model.speed_names, quantities.effort_units(model), self.efforts, "tau"),
         ):
             for k, (name, u) in enumerate(zip(names, unit, strict=True)):
                 found.append((f"{prefix}.{name}", u, x[..., k]))
@@ -474,8 +473,8 @@ class Run:
             "time": ("time", self.time, {"units": "s"}),
             "coordinate": ("coordinate", list(model.coordinate_names)),
             "speed": ("speed", list(model.speed_names)),
-            "coordinate_unit": ("coordinate", _units(model, "coordinates")),
-            "speed_unit": ("speed", _units(model, "speeds")),
+            "coordinate_unit": ("coordinate", list(model.space.coordinate_units)),
+            "speed_unit": ("speed", list(model.space.speed_units)),
         }
         data: dict[str, Any] = {
             "q": ([*batch, "time", "coordinate"], self.q),
@@ -516,11 +515,3 @@ class Run:
 
         netcdf.write(restart.add_to(self.to_xarray(), self), path)
         return path
-
-
-def _units(model: Model, which: str) -> list[str]:
-    return list(model.space.coordinate_units if which == "coordinates" else model.space.speed_units)
-
-
-def _effort_unit(speed: str) -> str:
-    return "N m" if speed.startswith("rad") else "N"

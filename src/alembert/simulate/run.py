@@ -22,6 +22,7 @@ from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long
 from alembert.simulate.compiled_schedule import asked_in_python
 from alembert.simulate.fixed_run import run_fixed
 from alembert.simulate.inputs import Inputs, Settings, Stabilisation
+from alembert.simulate.records import check_times
 from alembert.simulate.result import Run
 from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
@@ -129,9 +130,7 @@ def simulate(
     if not isinstance(integrator, str) or integrator not in ("auto", *INTEGRATORS):
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
-    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
-        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
-            raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
+    check_times("simulate", duration, step, interval)
     if not is_number(start):
         raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
     apart = float(np.spacing(abs(start)))
@@ -166,7 +165,7 @@ def simulate(
         v = lock.apply(system, start, q, v).v
     for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
-    system.check_motions(start, duration)
+    system.prescribed_motions.check(start, duration)
     chosen, reason, given = integrator, "as asked", step
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
@@ -317,6 +316,11 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     if k >= states.shape[-2]:
         assert run.controller_states is not None
         x = run.controller_states[..., k, : system.feedback.size]
+        if system.sampled or system.instruments or system.has_memory:
+            warn(
+                f"resume: an event stopped the run at t = {t:.9g} s, between two steps: sensors, sampled controllers and "
+                "drives begin anew there, with their first values; go on from a record before it, or choose error control"
+            )
         return run_fixed(system, run.integrator, run.reason, replace(settings, start=t), (q, v, x), None)
     schedule, memory = snapshots[k] if snapshots else (None, None)
     return run_fixed(

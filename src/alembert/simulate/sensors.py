@@ -26,7 +26,7 @@ from alembert.arguments import check_known, is_number, numbers, unknown
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model, Sensor
 from alembert.simulate.controllers import Sampled, columns, to_multiples
-from alembert.simulate.elements import Places
+from alembert.simulate.elements import Places, state_symbols
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
@@ -366,9 +366,8 @@ class Instrument:
     @cached_property
     def _function(self) -> ca.Function:
         model = self.model
-        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        p, error = ca.SX.sym("parameters", len(model.parameters)), ca.SX.sym("error", self.width)
-        chance = ca.SX.sym("chance")
+        t, q, v, p = state_symbols(model)
+        error, chance = ca.SX.sym("error", self.width), ca.SX.sym("chance")
         y = self._unrounded(Places(model, t, q, v, p), error, chance)
         return ca.Function("sample", [t, q, v, p, error, chance], [ca.densify(y)])
 

@@ -5,7 +5,7 @@ The surface on which a simulated system moves: the states that keep the loops, c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -137,20 +137,15 @@ class Simulation:
         self.feedback = Feedback(model, inputs.controller, self.drives, as_sequence(inputs.sensors))
         self.x = self.start_states()
         """the states of continuous controllers at present, for reactions and accelerometers"""
-        self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
-        self.sampled = self.feedback.sampled
+        self.laws, self.sampled = self.feedback.laws, self.feedback.sampled
         self.instruments: tuple[Instrument, ...] = ()
         sensors = as_sequence(inputs.sensors)
         if self.sampled or sensors:
             self.instruments = instruments(own, sensors, self.sampled, batch)
         self.bound_laws = self._bind_laws()
-        self.prescribes, self.prescribed = bool(inputs.prescribed), np.zeros(model.nv, dtype=bool)
+        self.prescribed_motions = Motions(model, inputs.prescribed or {}, self.loads.tables)
+        self.prescribes, self.prescribed = bool(inputs.prescribed), self.prescribed_motions.mask
         """whether and which speeds follow a motion"""
-        self.motion: ca.Function | None = None
-        self.motions: Mapping[str, Callable[[float], Any]] = {}
-        if self.prescribes:
-            followed = self.prescribed_motions
-            self.prescribed, self.motion, self.motions = followed.mask, followed.function, followed.functions
         acted = np.flatnonzero(self.prescribed & self.loads.acted_on)
         if len(acted):
             raise ArgumentError(
@@ -159,10 +154,6 @@ class Simulation:
             )
         if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
-
-    @cached_property
-    def prescribed_motions(self) -> Motions:
-        return Motions(self.model, self.inputs.prescribed or {}, self.loads.tables)
 
     @cached_property
     def free_roots(self) -> FreeRoots:
@@ -275,11 +266,10 @@ class Simulation:
         return Schedule.on_grid(self.sampled, self.instruments, h)
 
     def gravity_at(self, t: float, x: Array) -> Array:
-        """How points (..., 3) fall: by the field, or by the model's gravity and the fields among the forces."""
-        if self.inputs.field is not None:
-            return self.inputs.field.acceleration(t, x)
-        others = [f for f in as_sequence(self.inputs.forces) if isinstance(f, GravityField)]
-        return sum((f.acceleration(t, x) for f in others), self._uniform_gravity())
+        """How points (..., 3) fall: by the model's gravity, or a field in its place, and by fields among the forces."""
+        given = (self.inputs.gravity, *as_sequence(self.inputs.forces))
+        fields = [f for f in given if isinstance(f, GravityField)]
+        return sum((f.acceleration(t, x) for f in fields), self._uniform_gravity())
 
     def _uniform_gravity(self) -> Array:
         values = {**self.own.parameter_values, **(self.own_parameters or {})}
@@ -291,7 +281,8 @@ class Simulation:
 
     @property
     def has_memory(self) -> bool:
-        return self.drives is not None and self.drives.remember
+        """Whether drives carry out commands in steps of their own."""
+        return self.feedback.drives_add_up
 
     @property
     def python(self) -> bool:
@@ -299,7 +290,7 @@ class Simulation:
         return bool(
             self.laws
             or self.loads.wrench_laws
-            or self.motions
+            or self.prescribed_motions.functions
             or (self.constrained and not self.compiles)
             or self.loads.tables.long
         )
@@ -336,7 +327,7 @@ class Simulation:
             wrenches=self.loads.has_wrenches,
             controller=self.feedback.silent_law if held else self.law,
             states=self.feedback.size,
-            motion=self.motion,
+            motion=self.prescribed_motions.function,
             prescribed=tuple(bool(x) for x in self.prescribed),
             elements=self.loads.elements,
             sampling=sampling,
@@ -388,15 +379,6 @@ class Simulation:
     def parameter_array(self) -> Array:
         return self.model.compute.parameter_array("simulate", self.parameters)
 
-    def check_motions(self, start: float, duration: float) -> None:
-        """Refuse prescribed motions that contradict themselves."""
-        if self.prescribes:
-            self.prescribed_motions.check(start, duration)
-
-    def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """A state with its prescribed part put in place."""
-        return self.prescribed_motions.imposed(t, q, v) if self.prescribes else (q, v)
-
     def all_efforts(
         self,
         t: float,
@@ -444,7 +426,7 @@ class Simulation:
         """
         if self.feedback.flows and x is not None:
             self.x = x
-        q, v = self.imposed(t, q, v)
+        q, v = self.prescribed_motions.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, x=x, held=held, complete=complete)
         wrenches = self.loads.wrenches_at(t, q, v, within)
         model = self.model
@@ -540,14 +522,19 @@ class Simulation:
             found[p], found[:, : 2 * nv][:, np.tile(p, 2)] = 0.0, 0.0
         return found
 
+    @property
+    def present_parameters(self) -> dict[str, Any] | None:
+        """Of the model as it was given, with masses as they are at present."""
+        return {**(self.own_parameters or {}), **self.masses(self.x)} or None
+
     def energy(self, t: float, q: Array, v: Array) -> float:
         """Kinetic and potential, that of force elements included."""
-        E = self.own.energy(q, v, parameters=self.own_parameters)
+        E = self.own.energy(q, v, parameters=self.present_parameters)
         return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
     def settled(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place, and loops closed around it."""
-        return self.surface.project(*self.imposed(t, q, v))
+        return self.surface.project(*self.prescribed_motions.imposed(t, q, v))
 
     @property
     def dissipates(self) -> bool:

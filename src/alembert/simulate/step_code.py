@@ -24,10 +24,9 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import RECORDS, Call, Offset, Step, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
-from alembert.simulate.closed_loops import ClosedLoops
+from alembert.simulate.closed_loops import ClosedLoops, ReactionLoads
 from alembert.simulate.compiled_schedule import CompiledSchedule
-from alembert.simulate.elements import Elements
-from alembert.simulate.reaction_loads import ReactionLoads
+from alembert.simulate.elements import Elements, Sizes, function_kernel, kept_kernel
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.symmetries import FreeRoots, without_angles
 from alembert.sweeps.form import ModelForm
@@ -125,26 +124,18 @@ class SchemeManifold:
 
 def chart_kernel(model: Model, name: str) -> Kernel:
     """`chart_rate` (e, v), or `chart_derivatives` (e, v): d(T v)/de, T and T^-1."""
-    key = ("simulate", name)
-    if key not in model.compute.kernels:
-        nv = model.nv
+    key, nv, m = f"{model.fingerprint}:{name}", model.nv, model.space
 
-        def build() -> FunctionSource:
-            e, v = ca.SX.sym("e", nv), ca.SX.sym("v", nv)
-            m = model.space
-            rate = m.chart_rate(e, v)
-            found = [rate]
-            if name == "chart_derivatives":
-                found = [ca.jacobian(rate, e), ca.jacobian(rate, v), m.chart_jacobian(e)]
-            return FunctionSource(ca.Function(name, [e, v], [ca.densify(x) for x in found]))
+    def function() -> ca.Function:
+        e, v = ca.SX.sym("e", nv), ca.SX.sym("v", nv)
+        rate = m.chart_rate(e, v)
+        slopes = [ca.jacobian(rate, e), ca.jacobian(rate, v), m.chart_jacobian(e)]
+        return ca.Function(name, [e, v], [rate] if name == "chart_rate" else slopes)
 
-        square = [Argument(label, (nv, nv)) for label in ("rate_e", "rate_v", "jacobian")]
-        results = [Argument("rate", (nv,))] if name == "chart_rate" else square
-        arguments = [Argument("e", (nv,)), Argument("v", (nv,))]
-        model.compute.kernels[key] = Kernel(
-            name, arguments, results, key=f"{model.fingerprint}:{name}", build=build
-        )
-    return model.compute.kernels[key]
+    results: Sizes = dict.fromkeys(("rate_e", "rate_v", "jacobian"), (nv, nv))
+    if name == "chart_rate":
+        results = {"rate": nv}
+    return kept_kernel(model, key, lambda: function_kernel(name, key, {"e": nv, "v": nv}, results, function))
 
 
 @dataclass(frozen=True)
@@ -528,16 +519,14 @@ def stepping_kernel(plant: StepModel, scheme: Scheme, *, starting: bool = False)
         return recorded(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
 
     kind = "start" if starting else "step"
-    return kept_kernel(plant, f"{scheme.name}:{kind}", given, layout.size, build)
+    return kept_steps(plant, f"{scheme.name}:{kind}", given, layout.size, build)
 
 
-def kept_kernel(
+def kept_steps(
     plant: StepModel, kind: str, given: list[Argument], size: int, build: Callable[[], KernelSource]
 ) -> Kernel:
     """A stepping kernel, kept with the model or its form."""
     key = f"simulate:{plant.key}:{kind}"
-    kept = (plant.model if plant.form is None else plant.form.model).compute.kernels
-    if key not in kept:
-        results = [Argument("records", (RECORDS, size))]
-        kept[key] = Kernel("simulate", given, results, key=key, build=build)
-    return kept[key]
+    model = plant.model if plant.form is None else plant.form.model
+    results = [Argument("records", (RECORDS, size))]
+    return kept_kernel(model, key, lambda: Kernel("simulate", given, results, key=key, build=build))

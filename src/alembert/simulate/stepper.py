@@ -47,7 +47,9 @@ class Stepper:
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
         closed = not system.constrained or system.compiles
-        self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
+        self.compiled = self.scheme is None or (
+            closed and not system.prescribed_motions.functions and (held or not system.python)
+        )
         self.held = held
         self.sampling = sampling if self.compiled and self.scheme is not None and not held else None
         self._parameters = [system.start_parameters()] if model.parameters else []
@@ -100,7 +102,7 @@ class Stepper:
     ) -> Array:
         """`x` are the states of controllers, at the start those that they start with; t is the time of the number."""
         system, t = self.system, self.time(number) if t is None else t
-        q, v = system.imposed(t, q, v)
+        q, v = system.prescribed_motions.imposed(t, q, v)
         x = system.start_states() if x is None else x
         parts = {"q": q, "v": v}
         if self.name == "variational":

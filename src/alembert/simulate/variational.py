@@ -54,7 +54,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
-from alembert.simulate.step_code import Layout, StepModel, arguments, kept_kernel
+from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
@@ -94,7 +94,7 @@ def stepping_kernel(plant: StepModel) -> Kernel:
     kind = "variational"
     if plant.form is not None and plant.rows:  # which are not those of the form
         kind += hashlib.sha256(_rows(plant.model, 0).serialize().encode()).hexdigest()
-    return kept_kernel(plant, kind, given, size, lambda: _source(plant, layout(plant), given))
+    return kept_steps(plant, kind, given, size, lambda: _source(plant, layout(plant), given))
 
 
 def with_numbers(plant: StepModel) -> StepModel:

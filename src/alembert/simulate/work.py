@@ -19,10 +19,9 @@ import numpy as np
 import scipy
 from numpy.polynomial import legendre
 
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
 from alembert.simulate.adaptive import DenseStep
 from alembert.simulate.chart_equation import Flow
+from alembert.simulate.elements import function_kernel, kept_kernel, state_symbols
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
@@ -60,23 +59,18 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
     model = system.own
     if not system.dissipates:
         return np.zeros_like(v)
-    arguments = [Argument("v", (model.nv,))]
-    if model.parameters:
-        arguments.append(Argument("parameters", (len(model.parameters),)))
 
-    def build() -> FunctionSource:
-        symbols = [ca.SX.sym(a.name, a.size) for a in arguments]
-        friction = _friction(model, symbols[1] if model.parameters else ca.SX(0, 1))
-        return FunctionSource(ca.Function("friction", symbols, [ca.densify(friction(symbols[0]))]))
+    def friction() -> ca.Function:
+        _, _, speeds, p = state_symbols(model)
+        return ca.Function("friction", [speeds, p], [_friction(model, p)(speeds)])
 
-    key = f"{model.fingerprint}:friction"
-    if key not in model.compute.kernels:
-        results = [Argument("effort", (model.nv,))]
-        model.compute.kernels[key] = Kernel("friction", arguments, results, key=key, build=build)
+    key, given = f"{model.fingerprint}:friction", {"v": model.nv, "parameters": len(model.parameters) or None}
+    results = {"effort": model.nv}
+    kernel = kept_kernel(model, key, lambda: function_kernel("friction", key, given, results, friction))
     if not model.parameters:
-        return model.compute.kernels[key](v)
+        return kernel(v)
     parameters = model.compute.parameter_array("simulate", system.own_parameters)
-    return model.compute.kernels[key](v, parameters if parameters.ndim == 1 else parameters[..., None, :])
+    return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])
 
 
 def by_simpson(P: Array, time: Array) -> Array:

@@ -4,14 +4,8 @@
     q0, v0 = environment.start(model, orbit)
     run = al.simulate(model, q0, v0, gravity=environment.gravity(degree=8, order=8, sun=True, moon=True), ...)
 
-All of it is made of expressions: it becomes part of the compiled step, of ensembles and of linear models. The axes
-of the world
-are inertial ones; t = 0 is the epoch.
-
-The Earth's magnetic field as an expression, of a degree from 1 (a tilted dipole) to 13, by IGRF-14.
-
-A dipole is within 10 to 30 % of the field near the Earth; degree 13 within 10 nT of the main field (what currents above the
-ground add is 20 nT on a quiet day and up to 1000 nT in a storm).
+All of it is made of expressions: it becomes part of the compiled step, of ensembles and of linear models. The axes of the
+world are inertial ones; t = 0 is the epoch.
 """
 
 from __future__ import annotations
@@ -30,39 +24,23 @@ from alembert.joints import Free
 from alembert.model import WORLD, Model
 from alembert.simulate.events import Event, WithParameters
 from alembert.simulate.forces import EARTH
-from alembert.spacecraft import ephemeris
-from alembert.spacecraft.atmosphere import Atmosphere, cira72, height_over_ellipsoid
-from alembert.spacecraft.epochs import Epoch
-from alembert.spacecraft.frames import EQUATOR, EarthAxes, geodetic, lvlh
-from alembert.spacecraft.gravity import OrbitGravity
-from alembert.spacecraft.harmonics import Harmonics, egm2008, igrf, zonal
+from alembert.spacecraft import astronomy
+from alembert.spacecraft.astronomy import EQUATOR, EarthAxes, Epoch, geodetic, lvlh
+from alembert.spacecraft.fields import Harmonics, MagneticField, OrbitGravity, egm2008, igrf, zonal
 from alembert.spacecraft.orbits import J2, Cowell, Encke, Orbit, World, origin, origins
-from alembert.spacecraft.surfaces import SUNLIGHT, Facet, SolarPressure, SurfaceDrag, sunlit
+from alembert.spacecraft.surfaces import (
+    SUNLIGHT,
+    Atmosphere,
+    Facet,
+    SolarPressure,
+    SurfaceDrag,
+    cira72,
+    height_over_ellipsoid,
+    sunlit,
+)
 from alembert.spatial import quaternion
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class MagneticField:
-    """Made by `Environment.magnetic_field`."""
-
-    environment: Environment
-    harmonics: Harmonics
-
-    def inertial(self, t: Any, r: Any) -> Any:
-        """The field [T] at r from the Earth's centre, in inertial axes, as an expression."""
-        E = self.environment.fixed(t)
-        return -(E.T @ self.harmonics.slope(E @ r))
-
-    @cached_property
-    def _numbers(self) -> ca.Function:
-        t, x = ca.SX.sym("t"), ca.SX.sym("x", 3)
-        return ca.Function("field", [t, x], [self.inertial(t, self.environment.place(t, x))])
-
-    def at(self, t: float, x: Any) -> Array:
-        """The field [T] at a position in the world (3), as numbers in inertial axes."""
-        return np.array(self._numbers(t, np.asarray(x, dtype=float)), dtype=float).ravel()
 
 
 ENTRY = 100e3
@@ -147,7 +125,7 @@ class Environment:
             if order and self.epoch is None:
                 self.days("a field that turns with the Earth (order > 0)")
             kept = table.truncated(degree, order, without=((0, 0), (2, 0)))
-            j2, higher = -float(table.C[2, 0]), None if kept.is_zero else kept
+            j2, higher = -float(table.C[2, 0]) if degree >= 2 else 0.0, None if kept.is_zero else kept
         bodies = tuple(name for name, wanted in (("sun", sun), ("moon", moon)) if wanted)
         days = self.days("the Sun and the Moon") if bodies else 0.0
         return OrbitGravity(
@@ -186,11 +164,11 @@ class Environment:
 
     def sun(self, t: Any) -> Any:
         """Where the Sun is from the Earth's centre [m], t seconds after the epoch; a number or an expression."""
-        return ephemeris.sun(self.days("the Sun") + t / 86400.0)
+        return astronomy.sun(self.days("the Sun") + t / 86400.0)
 
     def moon(self, t: Any) -> Any:
         """Where the Moon is."""
-        return ephemeris.moon(self.days("the Moon") + t / 86400.0)
+        return astronomy.moon(self.days("the Moon") + t / 86400.0)
 
     def place(self, t: Any, x: Any) -> Any:
         """From a position in the world to one from the Earth's centre, as an expression."""
@@ -198,10 +176,7 @@ class Environment:
 
     def fixed(self, t: Any) -> Any:
         """E(t), from inertial to Earth-fixed axes, as an expression."""
-        angle = self.axes.angle + self.axes.rate * t
-        c, s = ca.cos(angle), ca.sin(angle)
-        R = ca.vertcat(ca.horzcat(c, s, 0), ca.horzcat(-s, c, 0), ca.horzcat(0, 0, 1))
-        return R @ ca.DM(self.axes.tilt)
+        return self.axes.turned(t)
 
     def inertial(self, run: Any, frame: str | None = None) -> tuple[Array, Array]:
         """Position and velocity of a frame (by default the first body) from the Earth's centre at each record, (N,
@@ -209,8 +184,9 @@ class Environment:
         """
         model = run.model
         frame = frame or model.bodies[0].name
-        X = model.frame_pose(run.q, frame)
-        V = model.frame_velocity(run.q, run.v, frame, reference="local_world_aligned")
+        given: dict[str, Any] = {"parameters": run.parameters}
+        X = model.frame_pose(run.q, frame, **given)
+        V = model.frame_velocity(run.q, run.v, frame, reference="local_world_aligned", **given)
         r0, v0 = origins(self.world, run.time)
         return X.translation + r0, V[..., 3:] + v0
 

@@ -49,7 +49,7 @@ from alembert.simulate.controllers import Sampled, SymbolicLaw
 from alembert.simulate.elements import Places
 from alembert.simulate.mass_flow import MassFlow
 from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ProofMass, ReactionWheel, Thruster
-from alembert.spacecraft.environment import MagneticField
+from alembert.spacecraft.fields import MagneticField
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray

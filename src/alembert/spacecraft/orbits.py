@@ -32,8 +32,7 @@ from alembert.arguments import numbers
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.simulate.elements import Places
 from alembert.simulate.forces import EARTH
-from alembert.spacecraft.epochs import DAY, Epoch
-from alembert.spacecraft.frames import EQUATOR, nutation, precession, rotation
+from alembert.spacecraft.astronomy import DAY, EQUATOR, Epoch, nutation, precession, rotation
 
 Array = np.ndarray
 J2 = 1.08262668e-3

@@ -23,11 +23,9 @@ from alembert.model import Sensor
 from alembert.simulate.controllers import SymbolicLaw
 from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured
-from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster, positive
-from alembert.spacecraft.estimators import AttitudeFilter
-from alembert.spacecraft.flight import FlightTask
-from alembert.spacecraft.frames import lvlh
-from alembert.spacecraft.laws import (
+from alembert.spacecraft.astronomy import lvlh
+from alembert.spacecraft.attitude import (
+    AttitudeFilter,
     attitude_error,
     gains,
     local_motion,
@@ -37,6 +35,8 @@ from alembert.spacecraft.laws import (
     wheel_momentum,
     wheel_torques,
 )
+from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel, Thruster, positive
+from alembert.spacecraft.flight import FlightTask
 from alembert.spatial import quaternion
 from alembert.spatial.arrays import vector, where
 

@@ -22,8 +22,9 @@ from alembert.errors import ArgumentError
 from alembert.model import Model, Sensor
 from alembert.simulate.elements import Places
 from alembert.simulate.sensors import Measured
-from alembert.spacecraft.environment import Environment, MagneticField
-from alembert.spacecraft.frames import EQUATOR
+from alembert.spacecraft.astronomy import EQUATOR
+from alembert.spacecraft.environment import Environment
+from alembert.spacecraft.fields import MagneticField
 from alembert.spacecraft.orbits import origin_at
 from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion

@@ -22,8 +22,7 @@ from alembert.control import (
 from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.linear import UncertainLinearModel
 from alembert.simulate import DynamicController, Ensemble
-from alembert.study import figures, report
-from alembert.study.parts import Grid
+from alembert.study.report import Grid, drawn, page
 from alembert.view import figures as drawing
 
 if TYPE_CHECKING:
@@ -296,11 +295,11 @@ class LoopCertificate:
         except UnsupportedError:  # no matplotlib
             images = []
         for head, figure in images:
-            data = base64.b64encode(figures.drawn(figure, "png")).decode()
+            data = base64.b64encode(drawn(figure, "png")).decode()
             parts.append(f"<h2>{head}</h2>\n<img alt='{head}' src='data:image/png;base64,{data}'>")
         parts.append(f"<h2>The linear models</h2>\n<p>{escape(str(self.family.certificate))}</p>")
         with writing(path):
-            path.write_text(report.page(title, parts), encoding="utf-8")
+            path.write_text(page(title, parts), encoding="utf-8")
         return path
 
 

@@ -24,7 +24,8 @@ from alembert.model.io.notes import explanations, walk
 from alembert.model.io.schema import FileTable, check_format
 from alembert.study.laws import KINDS
 from alembert.study.task import OptionError, OutputFile, Task, inside
-from alembert.study.tasks import TASKS, scenario
+from alembert.study.tasks import TASKS
+from alembert.study.tasks.simulate import kinds_at
 
 FORMAT = "alembert-study"
 VERSION = 1
@@ -212,7 +213,7 @@ def _merge(data: dict[str, Any], entry: Mapping[str, Any]) -> None:
 
 def _kinds(place: Place) -> list[str]:
     """What `type` may be at a place."""
-    return list(KINDS) if "controllers" in place else scenario.kinds(place, TASKS)
+    return list(KINDS) if "controllers" in place else kinds_at(place, TASKS)
 
 
 def _validated(source: Source) -> Any:

@@ -19,6 +19,7 @@ import importlib.util
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,7 +34,7 @@ from alembert.model.io.schema import FileTable
 from alembert.study.task import Number, Numbers, OptionError, Positive, Setting, fill
 
 if TYPE_CHECKING:
-    from alembert.simulate import Event
+    from alembert.simulate import Event, Forces
 
 Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
@@ -164,24 +165,31 @@ class EventEntry(FileTable):
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
-    """For `simulate`: controllers, events, and the files in which their functions are."""
+class WatchedModel:
+    """Of what quantities are told: the model under its gravity, with its parameters and the force elements that act."""
 
-    controllers: list[Any]
-    events: list[Event]
-    inputs: tuple[Path, ...]
+    model: Model
+    parameters: Mapping[str, float] | None = None
+    elements: Sequence[Any] = ()
+
+    @cached_property
+    def forces(self) -> Forces | None:
+        from alembert.simulate import Forces
+
+        return Forces(self.model, list(self.elements)) if self.elements else None
 
 
 def laws(
     controllers: Sequence[ControllerEntry],
     events: Sequence[EventEntry],
-    model: Model,
-    parameters: Mapping[str, float] | None,
+    watched: WatchedModel,
     setting: Setting,
     sensors: Collection[str] = (),
-) -> Laws:
+) -> tuple[list[Any], list[Event], tuple[Path, ...]]:
+    """For `simulate`: controllers, events, and the files in which their functions are."""
     from alembert.simulate import Sampled
 
+    model = watched.model
     laws: list[Any] = []
     files: list[Path] = []
     for k, controller in enumerate(controllers):
@@ -198,19 +206,19 @@ def laws(
         if controller.period is not None:
             law = Sampled(law, controller.period, controller.delay or 0.0, reads=reads)  # type: ignore[assignment]
         laws.append(law)
-    watched = []
+    found = []
     for k, table in enumerate(events):
-        event, used = _event(table, ("events", k), model, parameters, setting)
-        watched.append(event)
+        event, used = _event(table, ("events", k), watched, setting)
+        found.append(event)
         files += used
-    return Laws(laws, watched, tuple(dict.fromkeys(files)))
+    return laws, found, tuple(dict.fromkeys(files))
 
 
 # --- events -------------------------------------------------------------------------------------------------
 
 
 def _event(
-    table: EventEntry, place: Place, model: Model, parameters: Mapping[str, float] | None, setting: Setting
+    table: EventEntry, place: Place, watched: WatchedModel, setting: Setting
 ) -> tuple[Event, tuple[Path, ...]]:
     from alembert.simulate import Event
 
@@ -223,7 +231,7 @@ def _event(
     level = float(bound)
     files: tuple[Path, ...] = ()
     if table.quantity is not None:
-        value: Law = quantity(model, table.quantity, (*place, "quantity"), parameters)
+        value: Law = quantity(watched, table.quantity, (*place, "quantity"))
     else:
         value, path = load_function(str(table.function), (*place, "function"), setting.folder)
         files = (path,)
@@ -241,8 +249,9 @@ def _event(
 class _Instant:
     """One state, with what a channel reads of a run; the rest is not known when events are looked for."""
 
-    def __init__(self, model: Model, q: Array, v: Array, parameters: Mapping[str, float] | None) -> None:
-        self.model, self.q, self.v, self.parameters = model, q[None], v[None], parameters
+    def __init__(self, watched: WatchedModel, q: Array, v: Array) -> None:
+        self.model, self.parameters, self._forces = watched.model, watched.parameters, watched.forces
+        self.q, self.v = q[None], v[None]
 
     @property
     def kinetic_energy(self) -> Array:
@@ -250,7 +259,10 @@ class _Instant:
 
     @property
     def potential_energy(self) -> Array:
-        return self.model.potential_energy(self.q, parameters=self.parameters)
+        own = self.model.potential_energy(self.q, parameters=self.parameters)
+        return (
+            own if self._forces is None else own + self._forces.potential(self.q, parameters=self.parameters)
+        )
 
     @property
     def energy(self) -> Array:
@@ -258,12 +270,14 @@ class _Instant:
 
     @property
     def momentum(self) -> Array:
-        return self.model.momentum(self.q, self.v, parameters=self.parameters)
+        return self.model.momentum(self.q, self.v, about="world", parameters=self.parameters)
 
 
-def quantity(model: Model, text: str, place: Place, parameters: Mapping[str, float] | None = None) -> Law:
-    """A number by name as a function of the state; `.x`, `.y`, ... choose a component."""
+def quantity(watched: WatchedModel, text: str, place: Place) -> Law:
+    """A number by name as a function of the state, as `record` has it; `.x`, `.y`, ... choose a component."""
     from alembert.simulate.channels import Request, request
+
+    model = watched.model
 
     def found(name: str) -> Request | None:
         try:
@@ -271,25 +285,25 @@ def quantity(model: Model, text: str, place: Place, parameters: Mapping[str, flo
         except AlembertError:
             return None
 
-    base, _, component = text.rpartition(".")
-    whole = found(text)
-    if whole is None and base and (of := found(base)) is not None:
-        if component not in of.components:
-            raise OptionError(place, unknown(f"{base!r} has no component", component, of.components))
-        chosen, column = of, of.components.index(component)
-    else:
+    words = text.split(".")
+    splits = [(".".join(words[:k]), ".".join(words[k:])) for k in range(len(words), 0, -1)]
+    chosen, component = next(((of, rest) for base, rest in splits if (of := found(base))), (None, ""))
+    if chosen is None:
         try:
-            chosen, column = request(model, text), 0
+            request(model, text)
         except AlembertError as error:
             raise OptionError(place, str(error).removeprefix("simulate: record: ")) from None
-        if len(chosen.components) > 1:
-            names = ", ".join(f"{text}.{c}" for c in chosen.components)
-            raise OptionError(
-                place, f"{text!r} has {len(chosen.components)} components, expected one of {names}"
-            )
+    assert chosen is not None
+    names = chosen.components
+    if component and component not in names:
+        raise OptionError(place, unknown(f"{chosen.name!r} has no component", component, names))
+    if not component and len(names) > 1:
+        listed = ", ".join(f"{text}.{c}" for c in names)
+        raise OptionError(place, f"{text!r} has {len(names)} components, expected one of {listed}")
+    column = names.index(component) if component else 0
 
     def value(t: float, q: Array, v: Array) -> float:
-        x = np.asarray(chosen.values(_Instant(model, q, v, parameters)))  # type: ignore[arg-type]
+        x = np.asarray(chosen.values(_Instant(watched, q, v)))  # type: ignore[arg-type]
         return float(x.reshape(-1)[column])
 
     try:

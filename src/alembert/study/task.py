@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -12,15 +13,17 @@ import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
 
 from alembert.arguments import unknown
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertError, ArgumentError
 from alembert.model import Model
 from alembert.model.io.location import Place, shown
 from alembert.model.io.notes import explanations
 from alembert.model.io.schema import Default, FileTable, annotation
-from alembert.study.parts import ReportPart
+from alembert.study.report import ReportPart
 
 Array = np.ndarray
 Write = Callable[[Path], Any]
+PLOT = (".png", ".svg", ".pdf")
+"""what figures are written as"""
 
 
 class OptionError(ArgumentError):
@@ -29,6 +32,28 @@ class OptionError(ArgumentError):
     def __init__(self, place: Place, what: str) -> None:
         super().__init__(f"{shown(place)}: {what}")
         self.place, self.what = place, what
+
+
+@contextmanager
+def described_at(*place: str) -> Iterator[None]:
+    """Errors of what is made here are those of the place in the file that describes it."""
+    try:
+        yield
+    except OptionError:
+        raise
+    except AlembertError as error:
+        raise OptionError(place, str(error)) from None
+
+
+def check_joint(model: Model, name: str, place: Place) -> None:
+    if name not in model.joint_indices:
+        joints = [joint.name for joint in model.joints if joint.type.nv]
+        raise OptionError(place, unknown(f"model {model.name!r} has no joint", name, joints))
+
+
+def check_parameter(model: Model, name: str, place: Place) -> None:
+    if name not in model.parameter_values:
+        raise OptionError(place, unknown("the model has no parameter", name, model.parameter_values))
 
 
 @dataclass(frozen=True)
@@ -145,9 +170,7 @@ class FromState(Task):
 
     def parameter_values(self, model: Model) -> dict[str, float] | None:
         for name in self.parameters:
-            if name not in model.parameter_values:
-                text = unknown("the model has no parameter", name, model.parameter_values)
-                raise OptionError(("parameters", name), text)
+            check_parameter(model, name, ("parameters", name))
         return dict(self.parameters) or None
 
 
@@ -160,9 +183,7 @@ class AtState(FromState):
 def fill(model: Model, x: Array, place: Place, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:
     """Put values by joint into a vector; `place` is where the table of them stands within the task."""
     for name, entries in values.items():
-        if name not in model.joint_indices:
-            joints = [joint.name for joint in model.joints if joint.type.nv]
-            raise OptionError((*place, name), unknown(f"model {model.name!r} has no joint", name, joints))
+        check_joint(model, name, (*place, name))
         s = at(name)
         if len(entries) != s.stop - s.start:
             labels = getattr(model.joint(name).type, "coordinates" if at == model.q_slice else "speeds")

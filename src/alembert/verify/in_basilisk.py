@@ -12,7 +12,7 @@ from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
 from alembert.simulate.forces import EARTH
 from alembert.spacecraft import Encke, Environment, Orbit
-from alembert.spacecraft.frames import EQUATOR
+from alembert.spacecraft.astronomy import EQUATOR
 
 Array = np.ndarray
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known, is_number
+from alembert.arguments import check_known
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.model import Model
 from alembert.model.model import check_model
@@ -40,7 +40,7 @@ from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.feedback import states_of
 from alembert.simulate.inputs import Table, no_table_alone
-from alembert.simulate.records import Progress, check_records, check_steps
+from alembert.simulate.records import Progress, check_records, check_steps, check_times
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
 """members in a block, and into how many blocks a small ensemble is cut"""
@@ -128,9 +128,7 @@ def ensemble(
         "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
         "efforts": numbers(model, "efforts", np.zeros(model.nv) if efforts is None else efforts),
     }
-    for name, seconds in (("duration", duration), ("step", step), ("interval", interval)):
-        if (seconds is not None or name == "duration") and not (is_number(seconds) and seconds > 0):
-            raise ArgumentError(f"ensemble: {name} is {seconds!r}, expected a positive time in seconds")
+    check_times("ensemble", duration, step, interval)
     interval = duration if interval is None else interval
     if step is not None:
         check_steps("ensemble", duration, step)
@@ -429,4 +427,4 @@ def _lost(question: Question, task: _Task) -> MemberBlock:
     """Members whose workers died with them; not written, so that the next run tries again."""
     members, draws, reasons = task.block
     reason = f"the worker died, {ATTEMPTS} times in a row, with member {members.start} alone"
-    return question.without_motion(members, draws, {**dict.fromkeys(members, reason), **reasons})
+    return question.one_by_one(members, draws, {**dict.fromkeys(members, reason), **reasons})

@@ -199,23 +199,16 @@ def _packed(question: Question) -> tuple[str, bytes]:
     return hashlib.sha256(packed).hexdigest(), packed
 
 
-@functools.lru_cache(maxsize=4)
-def _unpacked(digest: str, packed: _Bytes) -> Question:
-    ignore_what_is_recorded()
-    return pickle.loads(packed.content)  # the driver's own bytes
+_QUESTIONS: dict[str, Question] = {}
+"""the last that this process was asked, by its digest"""
 
 
-class _Bytes:
-    """Compared by the digest that goes with them."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bytes)
-
-    def __hash__(self) -> int:
-        return 0
+def _unpacked(digest: str, packed: bytes) -> Question:
+    if digest not in _QUESTIONS:
+        ignore_what_is_recorded()
+        _QUESTIONS.clear()
+        _QUESTIONS[digest] = pickle.loads(packed)  # the driver's own bytes
+    return _QUESTIONS[digest]
 
 
 UNGUARDED = (
@@ -247,7 +240,7 @@ def _end_with_driver() -> None:
 
 
 def _remote(digest: str, packed: bytes, *block: Any) -> MemberBlock:
-    return _alone(_unpacked(digest, _Bytes(packed)), *block)
+    return _alone(_unpacked(digest, packed), *block)
 
 
 def _start(pool: ProcessPoolExecutor) -> None:

@@ -160,14 +160,11 @@ class Draws:
     """What members start from: drawn by `vary` from a generator of each member's own, or rows of arrays."""
 
     def __init__(self, model: Model, vary: Any, given: Mapping[str, Any], seed: int) -> None:
-        self.model, self.vary, self.given = model, vary, given
-        self._words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(1, seed.bit_length()), 32)]
+        self.model, self.vary, self.given, self.seed = model, vary, given, seed
 
     def member(self, member: int) -> Mapping[str, Any]:
         if callable(self.vary):
-            # as default_rng([seed, member]), whose conversion of numbers to words takes as long as all the rest
-            words = np.array([*self._words, member], dtype=np.uint32)
-            return self.vary(np.random.Generator(np.random.PCG64(np.random.SeedSequence(words))))
+            return self.vary(np.random.default_rng([self.seed, member]))
         return {
             key: {name: values[member] for name, values in x.items()} if key == "parameters" else x[member]
             for key, x in self.vary.items()
@@ -271,26 +268,19 @@ class Question:
         return {**self.options, "sensors": found}
 
     def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> MemberBlock:
-        parameters = _parameters(draws)
         alone = any(self.options.get(key) for key in ("events", "locked"))
         together = self.options["integrator"] not in ADAPTIVE and not alone
         if not together:
-            return self._one_by_one(members, draws, parameters, reasons)
+            return self.one_by_one(members, draws, reasons)
         try:
-            return self._together(members, draws, parameters, reasons)
+            return self._together(members, draws, reasons)
         except (ArgumentError, ModelError, UnsupportedError):
             raise
         except Exception as error:  # one of them spoils it for the others: find out which
-            block = self._one_by_one(members, draws, parameters, reasons)
+            block = self.one_by_one(members, draws, reasons)
             if block.failures.keys() != reasons.keys():
                 return block
             return replace(block, slow=f"{type(error).__name__}: {error}")
-
-    def without_motion(
-        self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]
-    ) -> MemberBlock:
-        """A block of members that all have failed."""
-        return self._one_by_one(members, draws, _parameters(draws), reasons)
 
     def _simulate(
         self, members: range | int, draws: Mapping[str, Array], parameters: Mapping[str, Any]
@@ -306,12 +296,9 @@ class Question:
         )
 
     def _together(
-        self,
-        members: range,
-        draws: Mapping[str, Array],
-        parameters: Mapping[str, Array],
-        reasons: Mapping[int, str],
+        self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]
     ) -> MemberBlock:
+        parameters = _parameters(draws)
         run = self._simulate(members, draws, parameters)
         failures = dict(reasons)
         good = np.isfinite(run.q).all(axis=-1) & np.isfinite(run.v).all(axis=-1)
@@ -324,14 +311,11 @@ class Question:
                 x[member - members.start] = np.nan
         return MemberBlock(run.time, run.q, run.v, failures, parameters, {}, recorded)
 
-    def _one_by_one(
-        self,
-        members: range,
-        draws: Mapping[str, Array],
-        parameters: Mapping[str, Array],
-        reasons: Mapping[int, str],
+    def one_by_one(
+        self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]
     ) -> MemberBlock:
-        time = self._times()
+        """Members that are among the `reasons` have failed before, and do not move."""
+        parameters, time = _parameters(draws), self._times()
         q = np.full((len(members), len(time), self.model.nq), np.nan)
         v = np.full((len(members), len(time), self.model.nv), np.nan)
         failures, events = dict(reasons), {}

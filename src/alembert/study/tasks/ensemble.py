@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from alembert.arguments import unknown
 from alembert.model import Model
-from alembert.model.io import netcdf
 from alembert.model.io.schema import FileTable
-from alembert.study import figures
-from alembert.study.laws import laws
-from alembert.study.parts import Grid
+from alembert.study.report import Grid, save_figure
 from alembert.study.task import (
+    PLOT,
     AtState,
     Count,
     Number,
@@ -28,10 +23,10 @@ from alembert.study.task import (
     Positive,
     Setting,
     TaskResult,
+    check_parameter,
     inside,
 )
-from alembert.study.tasks.scenario import Scenario
-from alembert.study.tasks.simulate import PLOT
+from alembert.study.tasks.simulate import Scenario
 
 if TYPE_CHECKING:
     from alembert.simulate import Ensemble as Result
@@ -70,7 +65,7 @@ class EnsembleTask(Scenario, AtState):
         "save": OutputFile(
             (".csv", ".nc"), "means and deviations over time (.csv), or all members (.nc)", "ensemble.csv"
         ),
-        "plot": OutputFile(PLOT, "means and bands over time"),
+        "plot": OutputFile(PLOT, "medians and bands over time"),
     }
 
     type: Literal["ensemble"] = "ensemble"
@@ -111,9 +106,7 @@ class EnsembleTask(Scenario, AtState):
             raise OptionError(
                 ("checkpoint",), f"is {self.checkpoint!r}, which leads out of the folder of the run file"
             )
-        extra = laws(
-            self.controllers, self.events, model, self.parameter_values(model), setting, self.sensors
-        )
+        options, files = self.along(model, self.parameter_values(model), setting)
         result = ensemble(
             model,
             self._vary(model),
@@ -126,9 +119,7 @@ class EnsembleTask(Scenario, AtState):
             backend=self.backend,
             checkpoint=checkpoint,
             progress=setting.progress,
-            controller=extra.controllers or None,
-            events=extra.events,
-            **self.along(model),
+            **options,
         )
         (q, v), (dq, dv) = result.mean(), result.deviation()
         happened = _happened(result)
@@ -164,12 +155,12 @@ class EnsembleTask(Scenario, AtState):
                 *log,
             ),
             files={
-                "save": partial(_save, result),
-                "plot": partial(figures.save, partial(figures.bands, result)),
+                "save": result.save,
+                "plot": partial(save_figure, result.plot),
             },
-            figures={"Members": partial(figures.bands, result)} if len(result.time) > 2 else {},
+            figures={"Members": result.plot} if len(result.time) > 2 else {},
             seeds={"ensemble": self.seed},
-            inputs=extra.inputs,
+            inputs=files,
         )
 
     def _vary(self, model: Model) -> Callable[[np.random.Generator], dict[str, Any]]:
@@ -178,10 +169,7 @@ class EnsembleTask(Scenario, AtState):
         values = model.parameter_values | (self.parameter_values(model) or {})
         widths = [self._width(model, which) for which in ("position", "speed", "effort")]
         for name in self.spread.parameters:
-            if name not in values:
-                raise OptionError(
-                    ("spread", "parameters", name), unknown("the model has no parameter", name, values)
-                )
+            check_parameter(model, name, ("spread", "parameters", name))
         uniform = self.distribution == "uniform"
 
         def draw(rng: np.random.Generator, count: int) -> Array:
@@ -227,18 +215,3 @@ def _is_state(model: Model, text: str) -> bool:
 
 def _named(names: tuple[str, ...], x: Array) -> dict[str, float]:
     return dict(zip(names, x[-1].tolist(), strict=True))
-
-
-def _save(result: Result, path: Path) -> None:
-    if path.suffix == ".nc":
-        netcdf.write(result.to_xarray(), path)
-        return
-    model = result.model
-    (q, v), (dq, dv) = result.mean(), result.deviation()
-    names = [f"q.{name}" for name in model.coordinate_names] + [f"v.{name}" for name in model.speed_names]
-    head = ["time", *(f"{kind}.{name}" for kind in ("mean", "deviation") for name in names)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(head)
-        for row in np.column_stack([result.time, q, v, dq, dv]):
-            writer.writerow([repr(float(x)) for x in row])

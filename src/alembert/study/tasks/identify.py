@@ -20,8 +20,9 @@ from alembert.arguments import unknown
 from alembert.errors import FileError
 from alembert.model import Model
 from alembert.model.io.location import read_text
-from alembert.study.parts import Grid
+from alembert.study.report import Grid, save_figure
 from alembert.study.task import (
+    PLOT,
     AtState,
     Count,
     Number,
@@ -33,7 +34,6 @@ from alembert.study.task import (
     TaskResult,
 )
 from alembert.study.tasks.linearize import write_json
-from alembert.study.tasks.simulate import PLOT
 
 if TYPE_CHECKING:
     from alembert.identify import Identification, Measurements
@@ -197,9 +197,8 @@ def _save_model(result: Identification, path: Path) -> None:
 
 
 def _plot(result: Identification, path: Path) -> None:
-    from alembert.study import figures
 
-    figures.save(lambda: result.plot()["efforts"], path)
+    save_figure(lambda: result.plot()["efforts"], path)
 
 
 def read_series(path: Path, model: Model) -> dict[str, Array]:

@@ -15,10 +15,8 @@ import scipy
 from pydantic import Field
 
 from alembert.model import Model
-from alembert.study import figures
-from alembert.study.parts import Grid, ReportPart
-from alembert.study.task import AtState, Number, Numbers, OutputFile, Setting, TaskResult, by_joint
-from alembert.study.tasks.simulate import PLOT
+from alembert.study.report import Grid, ReportPart, save_figure
+from alembert.study.task import PLOT, AtState, Number, Numbers, OutputFile, Setting, TaskResult, by_joint
 
 if TYPE_CHECKING:
     from alembert.linear import LinearModel
@@ -181,8 +179,8 @@ class LinearizeTask(TrimOptions):
             (*parts, *_parts(linear), f"controllable: {reached[0]}\nobservable: {reached[1]}"),
             files={
                 "save": partial(_save, linear, data),
-                "bode": partial(figures.save, partial(linear.plot, "bode")),
-                "poles": partial(figures.save, partial(linear.plot, "poles")),
+                "bode": partial(save_figure, partial(linear.plot, "bode")),
+                "poles": partial(save_figure, partial(linear.plot, "poles")),
                 "html": lambda path: linear.modes().to_html(path),
             },
             figures={"Poles": partial(linear.plot, "poles"), "Responses": partial(linear.plot, "bode")},

@@ -13,9 +13,9 @@ from pydantic import BeforeValidator, Field
 from alembert.arguments import unknown
 from alembert.model import Model
 from alembert.model.io import netcdf
-from alembert.study import figures
-from alembert.study.parts import Grid
+from alembert.study.report import Grid, save_figure
 from alembert.study.task import (
+    PLOT,
     Count,
     FromState,
     Numbers,
@@ -25,7 +25,6 @@ from alembert.study.task import (
     Setting,
     TaskResult,
 )
-from alembert.study.tasks.simulate import PLOT
 
 
 def _listed(value: Any) -> Any:
@@ -160,7 +159,7 @@ class OptimiseTask(FromState):
             (*parts, *text),
             files={
                 "save": partial(_save, solution),
-                "plot": partial(figures.save, solution.plot),
+                "plot": partial(save_figure, solution.plot),
                 "html": partial(_animate, solution),
             },
             figures={"Solution": solution.plot, "Convergence": partial(convergence, solution)},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from alembert.model import Model
-from alembert.study.parts import Grid
+from alembert.study.report import Grid
 from alembert.study.task import Count, OutputFile, Positive, Setting, Task, TaskResult
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from alembert.spacecraft import (
     reaction_wheel,
     sun_synchronous,
 )
-from alembert.spacecraft.frames import EQUATOR, FLATTENING
+from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
 from alembert.spacecraft.surfaces import sunlit
 from alembert.verify.case import Check, Items, case
 from alembert.verify.papers import SCRIPT

@@ -1,38 +1,252 @@
-"""What a mission's file describes, made: vehicle, surroundings, sensors, software; and how it flies."""
+"""What a mission's file describes, made: the vehicle (hub, wheels, panels, slosh, arms that follow paths, a visitor with its
+port), surroundings, sensors, software; and how it flies."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 import scipy
 
 from alembert import spacecraft as craft
+from alembert.joints import Fixed, Free, Revolute
+from alembert.model import Box, Inertia, Model, ModelBuilder, Placement, Visual
 from alembert.simulate import Attach, Run, ensemble, simulate
+from alembert.spacecraft.astronomy import EQUATOR
 from alembert.spacecraft.environment import ENTRY
-from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.orbits import origins
 from alembert.spatial import quaternion
-from alembert.study.mission.vehicle import (
-    FLIGHT,
-    HUB,
-    PORT,
-    PROBE,
-    PROPELLANT,
-    VISITOR_FLIGHT,
-    Vehicle,
-    docking_events,
-    named,
-    placed,
-)
-from alembert.study.task import OptionError, Setting
+from alembert.study.task import OptionError, Setting, described_at
 
 if TYPE_CHECKING:
-    from alembert.study.mission.tables import OrbitEntry
-    from alembert.study.tasks.mission import MissionTask
+    from alembert.study.tasks.mission import ArmEntry, MissionTask, OrbitEntry, ThrusterEntry, VisitorEntry
 
 Array = np.ndarray
+HUB, FLIGHT, VISITOR, VISITOR_FLIGHT, PORT, PROBE, EXPERIMENT, TANK, PROPELLANT = (
+    "hub", "flight", "visitor", "visitor_flight", "port", "probe", "experiment", "tank", "propellant_mass",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Vehicle:
+    """The model, its wheels, the surfaces that air and light push on, and joints that follow motions."""
+
+    model: Model
+    wheels: list[craft.ReactionWheel]
+    surfaces: list[craft.Facet]
+    motions: dict[str, ca.Function] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: MissionTask) -> Vehicle:
+        builder = ModelBuilder("spacecraft", gravity=(0.0, 0.0, 0.0))
+        v = task.vehicle
+        if not all(x > 0 for x in v.size):
+            raise OptionError(("vehicle", "size"), f"is {v.size}, expected three positive lengths")
+        inertia = Inertia.box(v.mass, v.size)
+        if v.inertia is not None:
+            a, b, c = v.inertia
+            inertia = Inertia(v.mass, (0.0, 0.0, 0.0), (a, 0.0, b, 0.0, 0.0, c))
+        builder.body(HUB, inertia, joint=Free(), joint_name=FLIGHT, visuals=[Visual(Box(tuple(v.size)))])
+        optics = {"drag": v.drag, "specular": v.specular, "diffuse": v.diffuse}
+        surfaces = craft.box(HUB, v.size, **optics)
+        wheels: list[craft.ReactionWheel] = []
+        motions: dict[str, ca.Function] = {}
+        for name, w in task.wheels.items():
+            given = {key: value for key, value in w.given().items() if value is not None and key != "start"}
+            with described_at("wheels", name):
+                wheels.append(craft.reaction_wheel(builder, name, HUB, **given))
+        for name, p in task.panels.items():
+            if len(p.size) != 2:
+                raise OptionError(("panels", name, "size"), f"has {len(p.size)} numbers, expected 2")
+            given = {**p.given(), "size": tuple(p.size)}
+            with described_at("panels", name):
+                craft.hinged_panel(builder, name, HUB, **given)
+            out = np.array(p.along) / np.linalg.norm(p.along)
+            normal = np.cross(p.hinge, out)
+            center = tuple(p.size[0] / 2 * out)
+            surfaces.append(craft.panel(name, tuple(p.size), tuple(normal), center=center))
+        for name, x in task.slosh.items():
+            with described_at("slosh", name):
+                craft.slosh_mass(builder, name, HUB, **x.given())
+        for name, arm in task.arms.items():
+            motions |= _arm(builder, name, arm)
+        if task.tank is not None:
+            _tank(builder, task)
+        if task.microgravity is not None:
+            builder.frame(EXPERIMENT, HUB, tuple(task.microgravity))
+        if task.visitor is not None:
+            _visitor(builder, task.visitor)
+            surfaces += craft.box(VISITOR, task.visitor.size, **optics)
+        with described_at("vehicle"):
+            return cls(builder.build(), wheels, surfaces, motions)
+
+    def inertia(self, *, docked: VisitorEntry | None = None) -> Array:
+        """Of all that flies with the hub, its joints held, about the centre of mass in the hub's axes."""
+        q = self.model.neutral()
+        for name, motion in self.motions.items():
+            q[self.model.q_slice(name)] = float(motion(0.0))
+        parts = [_mass_properties(self.model, q, FLIGHT)]
+        if docked is not None:
+            m, c, inertia = _mass_properties(self.model, q, VISITOR_FLIGHT)
+            R, p = placed(docked, docked.reach)
+            parts.append((m, p + R @ c, R @ inertia @ R.T))
+        whole = sum(m for m, _, _ in parts)
+        center = sum((m * c for m, c, _ in parts), np.zeros(3)) / whole
+        found = np.zeros((3, 3))
+        for m, c, inertia in parts:
+            d = c - center
+            found += inertia + m * (d @ d * np.eye(3) - np.outer(d, d))
+        return found
+
+
+def _mass_properties(model: Model, q: Array, joint: str) -> tuple[float, Array, Array]:
+    """Mass, centre and inertia about it of all that hangs on a free joint, in the axes of its body."""
+    s = model.v_slice(joint).start
+    M = model.mass_matrix(q)[s : s + 6, s : s + 6]
+    m = float(M[3, 3])
+    mc = M[:3, 3:]  # m [c]x
+    c = np.array([mc[2, 1], mc[0, 2], mc[1, 0]]) / m
+    return m, c, M[:3, :3] - m * (c @ c * np.eye(3) - np.outer(c, c))
+
+
+def _arm(builder: ModelBuilder, name: str, arm: ArmEntry) -> dict[str, ca.Function]:
+    """Adds the links; gives the motions of its joints."""
+    along = np.asarray(arm.along, dtype=float)
+    if not np.linalg.norm(along) > 0:
+        raise OptionError(("arms", name, "along"), "is zero, expected a direction")
+    out = along / np.linalg.norm(along)
+    if not arm.links:
+        raise OptionError(("arms", name, "links"), "is empty, expected one or more")
+    parent, at = HUB, tuple(arm.at)
+    for k, link in enumerate(arm.links, start=1):
+        tip = tuple(link.length * out)
+        bar = Visual(Box(tuple(np.abs(tip) + 0.03 * link.length)), Placement(tuple(np.array(tip) / 2)))
+        with described_at("arms", name, "links", str(k - 1)):
+            builder.body(
+                f"{name}_{k}",
+                Inertia.rod(link.mass, (0, 0, 0), tip),
+                joint=Revolute(tuple(link.axis)),
+                joint_name=f"{name}_{k}",
+                parent=parent,
+                placement=at,
+                visuals=[bar],
+            )
+        parent, at = f"{name}_{k}", tip
+    if arm.payload is not None:
+        size = tuple(arm.payload.size)
+        builder.body(
+            f"{name}_payload",
+            Inertia.box(arm.payload.mass, size),
+            joint=Fixed(),
+            parent=parent,
+            placement=at,
+            visuals=[Visual(Box(size))],
+        )
+    return {f"{name}_{k + 1}": _motion(name, arm, k) for k in range(len(arm.links))}
+
+
+def _motion(name: str, arm: ArmEntry, k: int) -> ca.Function:
+    """The angle of joint k."""
+    place = ("arms", name, "path")
+    wanted = 1 + len(arm.links)
+    for row in arm.path:
+        if len(row) != wanted:
+            raise OptionError(
+                place, f"has a row of {len(row)} numbers, expected {wanted}: a time and the angles"
+            )
+    rows = np.asarray(arm.path, dtype=float).reshape(-1, wanted)
+    if len(rows) < 1 or np.any(np.diff(rows[:, 0]) <= 0):
+        raise OptionError(place, f"has the times {rows[:, 0].tolist()}, expected them to rise")
+    return craft.rest_to_rest(rows[:, 0], np.radians(rows[:, 1 + k]))
+
+
+def _tank(builder: ModelBuilder, task: MissionTask) -> None:
+    tank = task.tank
+    assert tank is not None
+    if not task.thrusters:
+        raise OptionError(("tank",), "has propellant that nothing burns, expected thrusters")
+    if task.visitor is not None:
+        raise OptionError(
+            ("tank",), "does not go with a visitor: masses that fall and captures do not go together"
+        )
+    mass = builder.parameter(PROPELLANT, tank.propellant)
+    inertia = Inertia.sphere(mass, tank.radius)
+    with described_at("tank"):
+        builder.body(TANK, inertia, joint=Fixed(), parent=HUB, placement=tuple(tank.at))
+
+
+def _visitor(builder: ModelBuilder, v: VisitorEntry) -> None:
+    builder.body(
+        VISITOR,
+        Inertia.box(v.mass, tuple(v.size)),
+        joint=Free(),
+        joint_name=VISITOR_FLIGHT,
+        visuals=[Visual(Box(tuple(v.size)))],
+    )
+    for name, body, at, face in ((PORT, HUB, v.hub_port, v.hub_face), (PROBE, VISITOR, v.port, v.face)):
+        R = _facing(face, "hub_face" if body == HUB else "face")
+        craft.docking_port(builder, name, body, at, quaternion_wxyz=quaternion.from_matrix(R))
+
+
+def _facing(direction: Any, key: str) -> Array:
+    """(3, 3): axes whose x looks along a direction, z as far as may be along the body's."""
+    d = np.asarray(direction, dtype=float)
+    if not np.linalg.norm(d) > 0:
+        raise OptionError(("visitor", key), "is zero, expected a direction")
+    d = d / np.linalg.norm(d)
+    up = np.array([0.0, 0.0, 1.0]) if abs(d[2]) < 0.9 else np.array([1.0, 0.0, 0.0])
+    y = np.cross(up, d)
+    y /= np.linalg.norm(y)
+    return np.stack([d, y, np.cross(d, y)], axis=1)
+
+
+def placed(v: VisitorEntry, distance: float, tilt: Any = (0.0, 0.0, 0.0)) -> tuple[Array, Array]:
+    """Rotation and place of the visitor in the hub's axes with its port opposite to the hub's, `distance` away."""
+    R_port, R_probe = _facing(v.hub_face, "hub_face"), _facing(v.face, "face")
+    turned = np.diag([-1.0, -1.0, 1.0])  # they look at one another
+    R = R_port @ turned @ R_probe.T
+    R = R @ np.asarray(quaternion.to_matrix(quaternion.exp(np.asarray(tilt, dtype=float))))
+    if len(v.offset) != 2:
+        raise OptionError(("visitor", "offset"), f"has {len(v.offset)} numbers, expected 2")
+    p = np.asarray(v.hub_port) + R_port @ np.r_[distance, v.offset] - R @ np.asarray(v.port)
+    return R, p
+
+
+def docking_events(model: Model, v: VisitorEntry) -> list[Any]:
+    """Of the capture, of latches, and of the release."""
+    from alembert.joints import Spherical
+    from alembert.simulate import Event
+
+    if v.latch is not None and v.release is not None and v.release <= v.latch:
+        raise OptionError(
+            ("visitor", "release"),
+            f"is at {v.release:g} s, expected it after the latches close at {v.latch:g} s",
+        )
+    gap = math.hypot(v.distance, *v.offset)
+    if gap <= v.reach:
+        raise OptionError(
+            ("visitor", "distance"),
+            f"leaves {gap:g} m between the ports, expected more than their reach of {v.reach:g} m: it is captured where it "
+            "comes within",
+        )
+    more: dict[str, Any] = {} if v.latch is None else {"joint": Spherical()}
+    event, held = craft.docking(
+        model, PORT, PROBE, reach=v.reach, speed=v.most_speed, angle=math.radians(v.most_angle_deg), **more
+    )
+    events: list[Any] = [event]
+    what: Any = held
+    if v.latch is not None:
+        latch, what = craft.latching(held, v.latch)
+        events.append(latch)
+    if v.release is not None:
+        at = v.release
+        events.append(Event(lambda t, q, v: t - at, f"release of {PROBE}", 1, craft.Separate(what, v.push)))
+    return events
+
+
 _LOW = 350e3
 """height of the perigee [m] up to which a flight with drag may end by entry; watching for it asks the tasks in Python"""
 _SWITCH = "captured"
@@ -44,19 +258,20 @@ class MissionFlight:
 
     def __init__(self, task: MissionTask) -> None:
         self.task = task
-        epoch = self.epoch = named(("epoch",), lambda: craft.Epoch.of(task.epoch))
-        self.orbit = named(("orbit",), lambda: _orbit_of(task.orbit, epoch))
+        with described_at("epoch"):
+            epoch = self.epoch = craft.Epoch.of(task.epoch)
+        with described_at("orbit"):
+            self.orbit = _orbit_of(task.orbit, epoch)
         world = craft.Encke(self.orbit) if task.formulation == "encke" else craft.Cowell()
-        self.environment = named(("epoch",), lambda: craft.Environment(epoch, world))
+        with described_at("epoch"):
+            self.environment = craft.Environment(epoch, world)
         self.vehicle = Vehicle.of(task)
         self.model, self.wheels = self.vehicle.model, self.vehicle.wheels
         around = task.surroundings
-        self.gravity = named(
-            ("surroundings",),
-            lambda: self.environment.gravity(
+        with described_at("surroundings"):
+            self.gravity = self.environment.gravity(
                 degree=around.degree, order=around.order, sun=around.sun, moon=around.moon
-            ),
-        )
+            )
         self.others: dict[str, Any] = {}
         low = around.drag and self.orbit.perigee - EQUATOR < _LOW
         if low and self.orbit.perigee - EQUATOR <= ENTRY:
@@ -70,14 +285,13 @@ class MissionFlight:
         if around.light:
             self.others["sunlight"] = self.environment.solar_pressure(self.vehicle.surfaces)
         self.forces = {"gravity": self.gravity, **self.others}
-        field = named(
-            ("surroundings", "magnetic_degree"),
-            lambda: self.environment.magnetic_field(around.magnetic_degree),
-        )
+        with described_at("surroundings", "magnetic_degree"):
+            field = self.environment.magnetic_field(around.magnetic_degree)
         self.events = [] if task.visitor is None else docking_events(self.model, task.visitor)
         if low:
             self.events.append(self.environment.entry(self.model, HUB))
-        self.sensors = named(("sensors",), lambda: self._sensors(field))
+        with described_at("sensors"):
+            self.sensors = self._sensors(field)
         self.software, devices = self._software()
         tank = None if task.tank is None else PROPELLANT
         self.hardware = craft.Hardware(self.model, devices, task.software.period, magnetic=field, tank=tank)
@@ -102,22 +316,18 @@ class MissionFlight:
                     raise OptionError(("software", "law"), f'is "momentum", which does not go with {what}')
             if s.target != "lvlh":
                 raise OptionError(("software", "target"), 'expected "lvlh" with the law "momentum"')
-            law = named(
-                ("software",),
-                lambda: craft.manage(
+            with described_at("software"):
+                law = craft.manage(
                     self.wheels, inertia=J, orbital_rate=self.orbit.rate, period=s.period, delay=s.delay,
                     angle=math.radians(s.trade_deg), momentum=s.trade_momentum,
-                ),
-            )  # fmt: skip
+                )  # fmt: skip
         else:
             target: Any = s.target if isinstance(s.target, str) else np.asarray(s.target, dtype=float)
-            law = named(
-                ("software",),
-                lambda: craft.control(
+            with described_at("software"):
+                law = craft.control(
                     self.wheels, inertia=J, period=s.period, bandwidth=s.bandwidth, damping_ratio=s.damping_ratio,
                     target=target, delay=s.delay, **retarget,
-                ),
-            )  # fmt: skip
+                )  # fmt: skip
         tasks.append(law)
         devices: dict[str, Any] = {"wheels": self.wheels}
         if s.dipole is not None:
@@ -125,20 +335,12 @@ class MissionFlight:
             tasks.append(craft.unload(self.wheels, torquer, gain=s.unloading, period=s.period, delay=s.delay))
             devices["torquers"] = [torquer]
         if self.task.thrusters:
-            devices["thrusters"] = thrusters = [
-                named(
-                    ("thrusters", name),
-                    lambda name=name, x=x: craft.Thruster(  # type: ignore[misc]
-                        name, HUB, x.direction, x.force, x.minimum, x.specific_impulse, x.at
-                    ),
-                )
-                for name, x in self.task.thrusters.items()
-            ]
+            devices["thrusters"] = thrusters = [_thruster(*x) for x in self.task.thrusters.items()]
             burns = {name: x.burns for name, x in self.task.thrusters.items()}
-            tasks.append(
-                named(("thrusters",), lambda: craft.scheduled_burns(thrusters, burns, period=s.period))
-            )
-        return named(("software",), lambda: craft.FlightSoftware(tuple(tasks))), devices
+            with described_at("thrusters"):
+                tasks.append(craft.scheduled_burns(thrusters, burns, period=s.period))
+        with described_at("software"):
+            return craft.FlightSoftware(tuple(tasks)), devices
 
     def _sensors(self, field: Any) -> list[Any]:
         x, e = self.task.sensors, self.environment
@@ -282,6 +484,11 @@ class MissionFlight:
     def orbit_at(self, run: Run, k: int) -> craft.Orbit:
         r, v = self.environment.inertial(run, HUB)
         return craft.Orbit.of_state(r[k], v[k], suborbital=True)
+
+
+def _thruster(name: str, x: ThrusterEntry) -> craft.Thruster:
+    with described_at("thrusters", name):
+        return craft.Thruster(name, HUB, x.direction, x.force, x.minimum, x.specific_impulse, x.at)
 
 
 def _orbit_of(entry: OrbitEntry, epoch: craft.Epoch) -> craft.Orbit:

@@ -14,10 +14,9 @@ import numpy as np
 
 from alembert.simulate import Run
 from alembert.spacecraft import MicrogravityLevel, MomentumBalance, microgravity
-from alembert.spacecraft.frames import EQUATOR
-from alembert.study.mission.flight import MissionFlight
-from alembert.study.mission.vehicle import EXPERIMENT, HUB
-from alembert.study.parts import Grid, ReportPart
+from alembert.spacecraft.astronomy import EQUATOR
+from alembert.study.mission_flight import EXPERIMENT, HUB, MissionFlight
+from alembert.study.report import Grid, ReportPart
 from alembert.view import figures as drawing
 
 Array = np.ndarray
@@ -232,7 +231,7 @@ class MissionPage:
             "reach": round(float(np.linalg.norm(orbit, axis=-1).max()), 4),
             "view": [math.atan2(last[1], last[0]) - 0.4, 0.45],
         }
-        script = resources.files("alembert.study.mission").joinpath("globe.js").read_text(encoding="utf-8")
+        script = resources.files("alembert.study").joinpath("globe.js").read_text(encoding="utf-8")
         return (
             '<div id="globe" style="text-align:center">\n'
             '<canvas width="640" height="640" style="max-width:100%;touch-action:none;cursor:grab" '
