@@ -233,23 +233,22 @@ class _Levels:
 
     def solve(self, tolerance: float, below: Array, start: Array) -> tuple[Array, Array]:
         """The levels, and the unknowns; of those that get below `below` the centre of that level."""
-        y, best = np.zeros_like(start), self._reached(self.M, np.zeros_like(start))
+        y, best = np.zeros_like(start), self._point(self.M, np.zeros_like(start))[2]
         if not self.scalings.unknowns:
             return best, y
         if np.any(start):
-            given = self._reached(self.M, start)
+            given = self._point(self.M, start)[2]
             y = np.where((given < best)[:, None], start, y)
             best = np.minimum(best, given)
         M, kept, at = self.M, y.copy(), np.flatnonzero(best > _ZERO)
         y, level = y[at], 1.3 * best[at]
         idle, lost, target = np.zeros(len(at), int), np.ones(len(at), bool), np.zeros(len(at))
         near, dual = np.ones(len(at)), np.zeros((len(at), M.shape[1] + 1, self.m, self.m), complex)
+        M = M[at]
+        A, D, reached, root = self._point(M, y)
         for _ in range(_ITERATIONS):
             if not len(at):
                 break
-            M = self.M[at]
-            A, D, size = self._at(M, y)
-            reached, root = self._level(A, D, size)
             level = np.maximum(level, reached + 0.1 * target)
             F = np.concatenate([level[:, None, None, None] * D[:, None] - A, D[:, None]], axis=1)
             inverse, good = inverse_root(F[:, :-1])
@@ -265,7 +264,7 @@ class _Levels:
             if np.any(there):
                 now = at[there]
                 kept[now] = self._centre(now, kept[now], below[now])
-                best[now] = np.minimum(self._reached(self.M[now], kept[now]), below[now])
+                best[now] = np.minimum(self._point(self.M[now], kept[now])[2], below[now])
             on = good & np.isfinite(reached) & ~there & (best[at] > _ZERO) & (idle < _IDLE)
             slope = np.linalg.norm(self._along(M, level, dual), axis=1) * (1 + np.linalg.norm(y, axis=1))
             # an estimate of what is left, of which a tenth is true
@@ -278,13 +277,14 @@ class _Levels:
                 break
             target = gap / (F.shape[1] * self.m)
             y, level, dual, length = self._advanced(M, y, level, D, F, root, dual, target)
-            reached = self._reached(M, y)
+            A, D, reached, root = self._point(M, y)
             lost = ~((length > _SHORT) & (reached < best[at] + _ASTRAY * gap))
             if np.any(lost):
                 now = at[lost]
                 near[lost] *= _NEARER
                 level[lost] = best[now] + near[lost] * gap[lost]
                 y[lost] = self._centre(now, kept[now], level[lost])
+                A[lost], D[lost], reached[lost], root[lost] = self._point(M[lost], y[lost])
         return best, kept
 
     def _advanced(
@@ -322,51 +322,46 @@ class _Levels:
             change = np.concatenate([dF, dD[:, None]], axis=1)
             return dy, fall, change, R - dual - _hermitian(dual @ change @ inverse)
 
-        def lengths(change: Array, change_of_dual: Array) -> tuple[Array, Array]:
-            of_F = np.linalg.eigvalsh(root @ change @ adjoint)[:, :, 0].min(axis=1)
-            of_dual = np.linalg.eigvalsh(back @ change_of_dual @ back.conj().swapaxes(2, 3))[:, :, 0].min(
-                axis=1
-            )
-            first, second = (1 / np.maximum(1.0, -x / _AHEAD) for x in (of_F, of_dual))
-            return first, second
+        def turned_back(change: Array, change_of_dual: Array) -> tuple[Array, Array]:
+            return root @ change @ adjoint, back @ change_of_dual @ back.conj().swapaxes(2, 3)
+
+        def length(lowest: Array) -> Array:
+            return 1 / np.maximum(1.0, -lowest.min(axis=1) / _AHEAD)
 
         _, _, change, change_of_dual = towards(np.zeros(len(y)), 0.0)
-        a, b = (x[:, None, None, None] for x in lengths(change, change_of_dual))
+        a, b = (length(_low(x))[:, None, None, None] for x in turned_back(change, change_of_dual))
         ahead = np.sum(_dot(F + a * change, dual + b * change_of_dual), axis=1) / (F.shape[1] * self.m)
         centring = np.clip(ahead / target, 0.0, 1.0) ** 2
         second = _hermitian(change_of_dual @ change @ inverse)
         dy, fall, change, change_of_dual = towards(centring * target, second)
-        a, b = lengths(change, change_of_dual)
+        a, b = (length(np.linalg.eigvalsh(x)[:, :, 0]) for x in turned_back(change, change_of_dual))
         dual = _hermitian(dual + b[:, None, None, None] * change_of_dual)
         return y + a[:, None] * dy, level + a * fall, dual, np.where(good, np.minimum(a, b), 0.0)
 
-    def _at(self, M: Array, y: Array) -> tuple[Array, Array, Array]:
-        """M^H D M + j (G M - M^H G), D, and the size of what the first is a sum of."""
+    def _at(self, M: Array, y: Array) -> tuple[Array, Array]:
+        """M^H D M + j (G M - M^H G), and D"""
         A, D = self._moved(M, y)
-        size = (
-            math.sqrt(self.m) + np.linalg.norm(D, axis=(1, 2)) + 2 * np.linalg.norm(y[:, self.kD :], axis=1)
-        )
-        return A + M.conj().swapaxes(2, 3) @ M, D + np.eye(self.m), size
+        return A + M.conj().swapaxes(2, 3) @ M, D + np.eye(self.m)
 
     def _moved(self, M: Array, dy: Array) -> tuple[Array, Array]:
         left, right, G = self.scalings.matrices(dy)
         half = (M.conj().swapaxes(2, 3) @ left[:, None] / 2 + 1j * G[:, None]) @ M
         return half + half.conj().swapaxes(2, 3), right
 
-    def _level(self, A: Array, D: Array, made: Array) -> tuple[Array, Array]:
-        """The level at which (1) just fails, infinite where D is singular; and the inverse of D's root.
+    def _point(self, M: Array, y: Array) -> tuple[Array, Array, Array, Array]:
+        """A and D, the level at which (1) just fails, infinite where D is singular, and the inverse of D's root.
 
         What rounding changes in A and D comes into the level times the square of that inverse: G may be large, D nearly
         singular.
         """
-        root, good = inverse_root(D[:, None])
-        highest = np.linalg.eigvalsh(root @ A @ root.conj().swapaxes(2, 3)).max(axis=(1, 2))
-        size = made + np.abs(highest) * np.linalg.norm(D, axis=(1, 2))
-        rounding = 8 * self.m * np.finfo(float).eps * size * np.sum(np.abs(root) ** 2, axis=(1, 2, 3))
-        return np.where(good, highest + rounding, np.inf), root[:, 0]
-
-    def _reached(self, M: Array, y: Array) -> Array:
-        return self._level(*self._at(M, y))[0]
+        A, D = self._at(M, y)
+        root, good = inverse_root(D)
+        highest = np.linalg.eigvalsh(root[:, None] @ A @ root[:, None].conj().swapaxes(2, 3)).max(axis=(1, 2))
+        size = np.linalg.norm(D, axis=(1, 2)) * (1 + np.abs(highest)) + 2 * np.linalg.norm(
+            y[:, self.kD :], axis=1
+        )
+        rounding = 8 * self.m * np.finfo(float).eps * size * np.sum(np.abs(root) ** 2, axis=(1, 2))
+        return A, D, np.where(good, highest + rounding, np.inf), root
 
     def _along(self, M: Array, level: Array, R: Array) -> Array:
         """The traces of Hermitian R, stacked like F and D, with their slopes."""
@@ -422,7 +417,7 @@ class _Levels:
         y, left = y.copy(), np.arange(len(which))
         for _ in range(25):
             M, high = self.M[which[left]], level[left]
-            A, D, _ = self._at(M, y[left])
+            A, D = self._at(M, y[left])
             F = np.concatenate([high[:, None, None, None] * D[:, None] - A, D[:, None]], axis=1)
             root, good = inverse_root(F)
             if not np.all(good):
@@ -481,6 +476,14 @@ def _outer_sum(
 def _dot(X: Array, Y: Array) -> Array:
     """The traces of X Y, of which one at least is Hermitian."""
     return np.einsum("...ij,...ji->...", X, Y).real
+
+
+def _low(X: Array) -> Array:
+    """Below the least eigenvalues of Hermitian matrices (Wolkowicz, Styan 1980), from their mean and spread."""
+    m = X.shape[-1]
+    mean = np.trace(X, axis1=-2, axis2=-1).real / m
+    spread = np.sum(X.real**2 + X.imag**2, axis=(-2, -1)) / m - mean**2
+    return np.asarray(mean - np.sqrt((m - 1) * np.maximum(spread, 0.0)))
 
 
 def _hermitian(X: Array) -> Array:
