@@ -1,5 +1,7 @@
 """Structured singular values, their peak, margins of several loops and D-K iteration."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy
@@ -316,6 +318,44 @@ def test_many_matrices_are_bounded_as_each_alone():
         cross = 1j * one.G @ X
         F = (1.0000001 * one.level) ** 2 * one.D_right - X.conj().T @ one.D_left @ X - cross - cross.conj().T
         assert np.linalg.eigvalsh(F)[0] > -1e-9 * np.linalg.norm(F)
+
+
+def _proves(bound, M):
+    """Whether b^2 D - M^H D M - j (G M - M^H G) > 0 for the numbers as they are, in fractions: all pivots are positive."""
+
+    def exact(X):
+        parts = np.block([[X.real, -X.imag], [X.imag, X.real]])
+        return np.array([[Fraction(float(x)) for x in row] for row in parts], dtype=object)
+
+    M, D_left, D_right, G = (exact(np.asarray(X, complex)) for X in (M, bound.D_left, bound.D_right, bound.G))
+    half = exact(1j * np.eye(len(G) // 2)) @ G @ M + M.T @ D_left @ M / 2
+    F = Fraction(bound.level) ** 2 * D_right - half - half.T
+    for k in range(len(F)):
+        if F[k, k] <= 0:
+            return False
+        F[k + 1 :, k + 1 :] -= np.outer(F[k + 1 :, k], F[k, k + 1 :] / F[k, k])
+    return True
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [DeltaBlock("real", 2), DeltaBlock("real", 2)],
+        [DeltaBlock("real", 3), DeltaBlock("complex", 1)],
+        [DeltaBlock("real"), DeltaBlock("full", 1, 2), DeltaBlock("complex"), DeltaBlock("full", 1)],
+    ],
+)
+def test_bounds_from_above_hold_without_rounding(blocks):
+    """D may be nearly singular and G large where the bound is least: the level leaves room for what rounding does there."""
+    rng = np.random.default_rng(7)
+    shape = 8, sum(b.columns for b in blocks), sum(b.rows for b in blocks)
+    M = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    M[::2] *= np.geomspace(1e-3, 1e3, shape[1])[:, None]
+    scalings = Scalings(blocks)
+    near, far = (scalings.least_of(M, tolerance=x) for x in (1e-9, 1e-3))
+    assert all(_proves(bound, X) for bound, X in zip([*near, *far], [*M, *M], strict=True))
+    # what was asked: within the tolerance of the least bound, which the room for rounding does not spoil by more than 1e-4
+    np.testing.assert_allclose([x.level for x in far], [x.level for x in near], rtol=1.1e-3)
 
 
 def test_repeated_real_parameter_crosses_at_one_frequency():
