@@ -232,22 +232,25 @@ class Transcribed:
         options: SolverOptions,
         *,
         is_judged: bool = True,
-        shift: int = 0,
+        shift: float = 0.0,
     ) -> Solution:
-        """`stages` are those of this transcription, with numbers of `problem`; `shift`: intervals since the guess was found.
+        """`stages` are those of this transcription, with numbers of `problem`; `shift`: seconds since the guess was found.
 
         Samples are not judged: they also begin from where the one before was stopped, and its multipliers."""
         solver = options.solver
         known = warm(stages, guess, unfinished=not is_judged)
+        if shift and problem.is_free:
+            known = None
         if known is not None and same_nodes(stages, guess):
-            it = guess._outcome.iterate
-            (x, u, z), known = shifted(it, known, shift) if shift else ((it.x, it.u, it.z), known)
+            it, passed = guess._outcome.iterate, round(shift / problem.shortest * stages.count)
+            (x, u, z), known = shifted(it, known, passed) if passed else ((it.x, it.u, it.z), known)
         elif guess is None and problem is self.stages.problem:
             x, u, z = self._straight
         else:
             made = guesses.make(problem, guess)
             if isinstance(guess, Solution) and list(guess.problem.design) == list(problem.design):
                 made = replace(made, design=guess.problem.parameters[list(problem.design)])
+            made = made.later(problem, shift) if shift and guess is not None else made
             x, u, z = guesses.place(stages, made)
         with loader.spoken() if options.progress is True else nullcontext():
             attempt, outcome = self.attempts(
