@@ -17,7 +17,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.costs import effort
-from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited
+from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.newton import Newton
@@ -261,7 +261,7 @@ class Transcribed:
             if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
                 outcome = self._from_straight(attempt, outcome)
         in_time(attempt, outcome)
-        _remark(attempt, outcome)
+        _remark(attempt, outcome, is_judged)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         hessian = "exact" if attempt.exact else "gauss-newton"
@@ -419,16 +419,24 @@ class Transcribed:
         return outcome
 
 
-def _remark(attempt: Attempt, outcome: Outcome) -> None:
-    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag."""
+def _remark(attempt: Attempt, outcome: Outcome, is_judged: bool) -> None:
+    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag.
+
+    Samples are stopped on purpose: why they did not end is not asked."""
     stages, it = attempt.stages, outcome.iterate
     solved = outcome.status in ("solved", "acceptable")
     if outcome.status == "failed":
         finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
-    if outcome.status in ("iterations", "stalled") and (names := unlimited(stages.problem)):
-        outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+    if is_judged and outcome.status in ("iterations", "stalled"):
+        if names := unlimited(stages.problem):
+            outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+        if names := with_edges(stages.problem):
+            outcome.message += (
+                f"; {', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
+                "them, or take other steps or another `guess`"
+            )
     if solved and turns_too_far(stages, it):
         outcome.status, outcome.message = "failed", "no motion of the model"
     judged = zigzag_remark(stages, it) if solved else stiff_remark(stages, it)
