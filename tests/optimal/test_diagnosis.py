@@ -176,3 +176,10 @@ def test_bounds_that_leave_no_room_are_told():
     assert found.status == "stalled"
     assert "bounds that meet in one motion leave no room inside" in found.message
     assert found.iterations < 100
+
+
+def test_rates_that_make_whole_numbers_are_told():
+    with pytest.raises(
+        ArgumentError, match="System: the rate: to_int not defined .* It gets CasADi expressions"
+    ):
+        System(["x"], ["u"], lambda s: [s.u + int(s.x)])

@@ -261,7 +261,7 @@ def _part(outcome: Outcome, chain: Chain, own: Stages, where: slice, k: int) -> 
     u, z = it.u[where, :m].copy(), it.z[where, :nz].copy()
     iterate = Iterate(x, u, z, path, last, costates, sigma, eta)
     residuals = outcome.residuals
-    units = Units.ones(own)
+    units = replace(Units.ones(own), cost=outcome.units.cost)
     if outcome.units.own:
         whole = dict(zip((s.start for s, _ in outcome.units.own), outcome.units.parts, strict=True))[
             where.start

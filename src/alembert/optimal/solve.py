@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -78,6 +78,7 @@ def solve(
     control_points: int | None = None,
     accuracy: float | None = None,
     refine: Literal["h", "hp"] = "h",
+    options: Mapping[str, Any] | None = None,
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
@@ -98,6 +99,8 @@ def solve(
     controls jump, nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes
     where the solution is smooth, up to Radau's of order 11.
 
+    `options` are those of IPOPT or FATROP by their own names, `{"mu_strategy": "adaptive"}`.
+
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
@@ -105,6 +108,7 @@ def solve(
     own: dict[str, Any]
     with interrupts_kept():
         check(steps, solver, tolerance, iterations, hessian, time_limit)
+        check_options(solver, options)
         if accuracy is not None:
             own = {
                 "transcription": transcription,
@@ -118,6 +122,7 @@ def solve(
                 "iterations": iterations,
                 "progress": progress,
                 "time_limit": time_limit,
+                "options": options,
             }
             return refined(problem, int(steps), accuracy, own, refine)
         if transcription == "splines":
@@ -148,10 +153,10 @@ def solve(
             transcribed = problem.transcribed[key] = Transcribed(
                 problem, transcription, int(steps), own_nodes
             )
-        options = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit)
-        solution = transcribed.solve(problem, transcribed.stages, guess, options)
+        how = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit, options)
+        solution = transcribed.solve(problem, transcribed.stages, guess, how)
         if transcription is None and transcribed.name != SIMPLE and solver == "sweep":
-            return _by_one_control(problem, solution, guess, nodes, options)
+            return _by_one_control(problem, solution, guess, nodes, how)
         return solution
 
 
@@ -187,6 +192,7 @@ class SolverOptions:
     iterations: int
     progress: bool | Callable[[Iteration], Any] | None
     time_limit: float | None = None
+    options: Mapping[str, Any] | None = None
 
 
 class Transcribed:
@@ -284,6 +290,7 @@ class Transcribed:
             *(stages, *place, exact, options.tolerance, options.iterations, report),
             known=known if solver == "sweep" else None,
             is_solution=is_solution,
+            options=options.options or {},
         )
         outcome = self._run(attempt, solver)
         if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
@@ -488,6 +495,20 @@ def check(
         raise ArgumentError(f"solve: iterations is {iterations!r}, expected a whole number, 0 or more")
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
+
+
+def check_options(solver: Any, options: Any) -> None:
+    if options is None:
+        return
+    if solver not in ("ipopt", "fatrop"):
+        raise UnsupportedError(f"solve: options are for solver='ipopt' and 'fatrop', and this is {solver!r}")
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise ArgumentError(
+            f"solve: options is {options!r}, expected values by the names that {solver} has for them"
+        )
+    for name, argument in (("tol", "tolerance"), ("max_iter", "iterations")):
+        if name in options:
+            raise ArgumentError(f"solve: options: {name!r} is the argument `{argument}`")
 
 
 def _is_solution(guess: Any, stages: Stages) -> bool:
