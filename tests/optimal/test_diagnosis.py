@@ -180,6 +180,6 @@ def test_bounds_that_leave_no_room_are_told():
 
 def test_rates_that_make_whole_numbers_are_told():
     with pytest.raises(
-        ArgumentError, match="System: the rate: to_int not defined .* It gets CasADi expressions"
+        ArgumentError, match=r"System: the rate: to_int not defined .* It gets CasADi expressions"
     ):
         System(["x"], ["u"], lambda s: [s.u + int(s.x)])
