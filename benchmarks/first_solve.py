@@ -3,8 +3,8 @@
 Both build the problem, transcribe and solve it, in a process of their own; times are of the processor, without imports.
 Dymos is given SLSQP, the optimiser that comes with it, and the tolerances and segments of its examples (10 and 15 of
 Gauss-Lobatto's of order 3, which is Hermite-Simpson); ours has the same. On 15 intervals the middle of the first one dives
-below sea level, where the table of thrusts ends: like Dymos we go on along its slope there. (A table that ends has an edge,
-and with it iterations went round that edge.)
+below sea level, where the table of thrusts ends: like Dymos we go on along its slope there (`beyond="slope"`: a table that
+ends has an edge, and with it iterations went round that edge).
 `python -m benchmarks.first_solve` prints ours as JSON.
 """
 
@@ -29,8 +29,6 @@ from benchmarks.rows import Row
 PACKAGES = ("dymos==1.15.0", "openmdao==3.45.1")
 AGAIN = 5
 AREA, IMPULSE, G0 = 49.2386, 1600.0, 9.80665
-BELOW = 600.0
-"""m below sea level, to which the table of thrusts is continued"""
 
 
 def rows(*, notes: dict[str, Any]) -> list[Row]:
@@ -96,8 +94,7 @@ def climb(data: dict[str, Any]) -> tuple[Problem, int, dict[str, Any]]:
         np.array(data["mach"]),
         np.array(data["thrust"]) * 4.4482216,
     )
-    below = newtons[0] - (newtons[1] - newtons[0]) * BELOW / (h[1] - h[0])
-    thrust = table((np.array([h[0] - BELOW, *h]), mach_), np.vstack([below, newtons]))
+    thrust = table((h, mach_), newtons, beyond="slope")
 
     def mach(s: Moment) -> Any:
         return s.v / _air(s.h)[1]

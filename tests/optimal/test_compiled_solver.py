@@ -135,7 +135,7 @@ def test_other_bounds_hold_from_one_solve_to_the_next(prepared, plan):
 
 
 def test_a_design_and_a_range_at_the_start():
-    """Solutions have the design that was found; a start that is a range is not given, as for prepared.solve."""
+    """Solutions have the design that was found; a start that is a range stays one, as for prepared.solve."""
     aimed = effort() + al.optimal.terminal(lambda s: 5 * s.a**2 + (s.b - 0.5) ** 2)
     problem = pendulum(design={"b": (0.1, 2.0)}, start={"a": (0.5, 0.6), "w": 0.2}, cost=aimed)
     prepared = problem.prepare(4, transcription="euler")
@@ -146,7 +146,7 @@ def test_a_design_and_a_range_at_the_start():
     assert other.design["b"] > 0.1001  # between its bounds
     assert found.design["b"] == pytest.approx(other.design["b"], abs=1e-5)  # tolerances of 1e-6 and 1e-8
     assert found.problem.input_values["aim"] == pytest.approx([0.2])
-    with pytest.raises(ArgumentError, match="the problem states no start 'a'; there is w"):
+    with pytest.raises(ArgumentError, match=r"start 'a' is 0.55, expected a range"):
         compiled.solve(start={"a": 0.55, "w": 0.3})
     with pytest.raises(
         ArgumentError, match=r"prepared.solve: inputs is 3.0, expected numbers or vectors by name"
@@ -184,6 +184,21 @@ def test_a_batch_has_the_bits_of_single_problems(compiled):
     assert again.converged.all()
     with pytest.raises(ArgumentError, match=r"which is \(\), expected one of a batch \(11,\)"):
         batch.solution()
+
+
+def test_a_batch_of_parameters_and_ends():
+    """A study of a parameter in one call."""
+    prepared = pendulum(end={"a": 0.0, "w": 0.0}).prepare(8, transcription="rk4")
+    compiled = prepared.compile(iterations=12)
+    given = {"parameters": {"b": np.linspace(0.0, 0.2, 5)}, "end": {"a": np.linspace(0, 0.2, 5), "w": 0.0}}
+    batch = compiled.solve(**given, limits={"u": np.inf})
+    assert batch.converged.all()
+    for k in (0, 3):
+        one = {"parameters": {"b": 0.05 * k}, "end": {"a": 0.05 * k, "w": 0.0}, "limits": {"u": np.inf}}
+        assert batch.cost[k] == pytest.approx(prepared.solve(**one).cost, rel=1e-5)  # both to 1e-6
+        found = batch.solution(k)
+        assert found.x[-1, 0] == pytest.approx(0.05 * k, abs=1e-9)
+        assert found.problem.parameters[0] == pytest.approx(0.05 * k)
 
 
 def test_a_step_that_no_length_is_taken_of_leaves_the_iterate(compiled):
@@ -228,6 +243,9 @@ def test_as_c(compiled, tmp_path):
         ({"start": {"a": "up", "w": 0.0}}, "start 'a' is 'up', expected numbers"),
         ({"limits": 3.0}, "limits is 3.0, expected a dictionary by names"),
         ({"parameters": 3.0}, "parameters is 3.0, expected a dictionary by names"),
+        ({"parameters": {"c": 3.0}}, "no parameter 'c'; there is b"),
+        ({"parameters": {"b": [0.1, np.inf]}}, "parameter 'b' is .*, expected finite numbers"),
+        ({"parameters": {"b": "much"}}, "parameter 'b' is 'much', expected numbers"),
         ({"duration": -1.0}, "duration is -1.0, expected seconds"),
         ({"shift": 0.5}, "shift is 0.5, expected a number of intervals, 0 or more"),
     ],

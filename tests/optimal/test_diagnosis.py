@@ -152,3 +152,34 @@ def test_functions_that_return_nothing_are_named():
     ):
         with pytest.raises(ArgumentError, match=message):
             call()
+
+
+CART = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+MOVE = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+
+
+def test_bounds_that_no_motion_keeps_are_found_soon():
+    """A way of 1 m from rest to rest in 1 s takes an effort of 12 at least, and a speed beyond 1 m/s. Restorations that lead
+    nowhere end, and are not made a third time: these took 500 and 197 iterations without that."""
+    cost = running(lambda s: s.v**4)
+    weak = Problem(CART, 1.0, **MOVE, integrals={"work": (lambda s: s.u**2, 0, 11.0)}, cost=cost).solve(20)
+    assert weak.status == "infeasible", weak.message
+    slow = Problem(CART, 1.0, **MOVE, limits={"v": 1.05, "u": 10.0}).solve(20)
+    assert slow.status == "infeasible", slow.message
+    assert slow.iterations < 100
+
+
+def test_bounds_that_leave_no_room_are_told():
+    """From 3.5 m/s full braking over the first interval leads to the limit of 3 m/s, and nothing else does."""
+    problem = Problem(CART, 1.0, **MOVE, limits={"v": 3.0, "u": 10.0})
+    found = problem.prepare(20, transcription="rk4").solve(start={"x": 0, "v": 3.5})
+    assert found.status == "stalled"
+    assert "bounds that meet in one motion leave no room inside" in found.message
+    assert found.iterations < 100
+
+
+def test_rates_that_make_whole_numbers_are_told():
+    with pytest.raises(
+        ArgumentError, match=r"System: the rate: to_int not defined .* It gets CasADi expressions"
+    ):
+        System(["x"], ["u"], lambda s: [s.u + int(s.x)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from alembert.optimal import Problem, System, duration, effort, examples, mesh, running
+from alembert.optimal import Phases, Problem, System, duration, effort, examples, mesh, running
 
 
 def lander():
@@ -203,3 +203,17 @@ def test_the_default_transcription_gives_way_to_one_control_in_each_interval():
     known = Problem(vector, (0.1, 100), **ends, cost=duration(), path=path).solve(100)
     assert solution.cost == pytest.approx(known.cost, rel=1e-4)
     assert finer.cost == pytest.approx(known.cost, rel=1e-5)
+
+
+def test_a_motion_that_costs_nothing_is_not_coarse():
+    """A crank with enough speed goes round by itself: the least effort is 0 from the guess on, and errors of the mesh are no
+    share of that. They are of the order of 1e-6 of the motion."""
+    crank = System(["angle", "speed"], ["u"], lambda s: [s.speed, s.u - 0.3 * ca.sin(s.angle)])
+    turn = Problem(crank, 2.0, start={"angle": 0}, end={"angle": 2 * np.pi}).solve(20)
+    assert turn.success, turn.message
+    assert turn.accuracy.total < 1e-4
+    links = {"turn": {"angle": lambda s: s.angle - 2 * np.pi}}
+    again = Phases({"turn": Problem(crank, 2.0)}, cyclic=True, links=links).solve(20)
+    assert again.success, again.message
+    x = again["turn"].x
+    np.testing.assert_allclose(x[-1] - x[0], [2 * np.pi, 0.0], atol=1e-9)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, effort, terminal
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal import Phases, Problem, System, duration, effort, terminal
 from alembert.optimal import guess as guesses
 from alembert.optimal.forms import has_smallest, smallest, staged
 from alembert.optimal.interior_point import near_solution
@@ -221,3 +222,30 @@ def test_what_ipopt_finds_infeasible_is_called_so():
     assert (
         "ipopt: no motion near here keeps all constraints (Infeasible_Problem_Detected)" in solution.message
     )
+
+
+def test_options_of_the_solvers_themselves(capfd):
+    cart = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    problem = Problem(cart, (0.2, 5.0), **ends, limits={"u": 1.0}, cost=duration())
+    for solver, own in (("ipopt", {"mu_strategy": "adaptive"}), ("fatrop", {"mu_init": 1e-6})):
+        plain, other = (problem.solve(10, solver=solver, options=given) for given in (None, own))
+        assert other.converged
+        assert other.cost == pytest.approx(plain.cost, abs=1e-6)
+        assert [i.cost for i in other.history] != [i.cost for i in plain.history]
+    both = Phases({"go": problem}).solve(10, solver="ipopt", options={"mu_strategy": "adaptive"})
+    assert both.converged
+    for solver, given, said in (
+        (
+            "ipopt",
+            {"speed": 1},
+            r"ipopt does not take the options \{'speed': 1\}: No such IPOPT option: speed",
+        ),
+        ("ipopt", {"mu_strategy": "none"}, "does not take the options .* Invalid options were detected"),
+        ("ipopt", {"max_iter": 3}, "options: 'max_iter' is the argument `iterations`"),
+        ("ipopt", 3, "options is 3, expected values by the names that ipopt has for them"),
+        ("sweep", {"tol": 1}, "options are for solver='ipopt' and 'fatrop', and this is 'sweep'"),
+    ):
+        with pytest.raises((ArgumentError, UnsupportedError), match=said):
+            problem.solve(10, solver=solver, options=given)
+    capfd.readouterr()  # IPOPT explains its options itself

@@ -1,5 +1,6 @@
 """Phases that follow each other: models, masses and speeds that change between them, meshes and durations of their own."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -140,6 +141,26 @@ def test_docking_keeps_momentum():
     assert solution.cost == pytest.approx(
         6 - 6 * v + 2 * v**2 + 16 * (6 - 6 * v / 4 + 2 * v**2 / 16), rel=1e-8
     )
+
+
+def test_bodies_that_jump_are_no_motion():
+    """Nothing brings the tug to its load: clamped to the tug, this would be 0.7 m from where it was."""
+    apart, docked = two_carts()
+    ways = {"start": {"q": [0.0, 1.0], "v": 0}, "end": {"q": {"tug rail": 0.3}}, "actuated": ["tug rail"]}
+    meet, bring = Problem(apart, 1.0, **ways), Problem(docked, 1.0, end={"q": [2.0], "v": 0})
+    solution = Phases({"meet": meet, "bring": bring}, links={"bring": same_bodies(docked)}).solve(6)
+    assert not solution.success
+    assert solution.status == "failed"
+    said = "the body 'load' jumps by 0.7 m where 'bring' begins: same_bodies keeps momentum; state a condition at the end of"
+    assert solution.message.startswith(said)
+    # released elsewhere than it was carried, as told by a configuration of one's own
+    carry = Problem(docked, 1.0, start={"q": [0.0], "v": 0}, end={"q": [1.0]})
+    leave = Problem(apart, 1.0, end={"v": {"tug rail": 0.0}}, actuated=["tug rail"])
+    for off, success in ((0.0, True), (0.5, False)):
+        link = same_bodies(apart, configuration=lambda s, off=off: ca.vertcat(s.q, s.q + off))
+        released = Phases({"carry": carry, "leave": leave}, links={"leave": link}).solve(6)
+        assert released.success == success, released.message
+        np.testing.assert_allclose(released["leave"].v[0], released["carry"].v[-1, 0], rtol=1e-9)
 
 
 def test_conditions_and_costs_across_phases():

@@ -1,11 +1,13 @@
 """Problems solved again and again while a motion goes on: inputs and limits at run time, shifts, predictive control."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.optimal import PredictiveController, Problem, System, effort, running
+from alembert.simulate import ForceElement
 
 
 def balance(**more):
@@ -271,3 +273,30 @@ def test_what_the_compiled_solver_does_not_find_is_solved_with_python():
     assert law.samples[-1].cost == pytest.approx(law.samples[1].cost, rel=1e-6)
     law.reset()
     assert law.fallbacks == 0
+
+
+def slider():
+    builder = al.ModelBuilder("slider", gravity=(0, 0, 0))
+    builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="slide")
+    return builder.build()
+
+
+def test_a_reference_that_moves_with_the_time_of_the_run():
+    """s.t begins at 0 in every sample; the input `now` makes it the time of the run. What is left of sin(t) is what the cost
+    of efforts, 1e-4, leaves, and the samples of 0.1 s, over which it bends by 1/2 0.1^2."""
+    model = slider()
+    cost = effort(1e-4) + running(lambda s: (s.q[0] - ca.sin(s.now + s.t)) ** 2)
+    problem = Problem(model, 1.0, start={"q": [0.0], "v": 0}, cost=cost, inputs={"now": 0.0})
+    controller = PredictiveController(problem, 10, period=0.1, inputs={"now": lambda t: t})
+    run = al.simulate(model, [0.0], [1.0], duration=3.0, controller=controller.sampled, step=0.02)
+    assert abs(run.q[:, 0] - np.sin(run.time)).max() < 5e-3
+
+
+def test_forces_that_depend_on_the_time_are_refused():
+    def gust(t, poses, velocities):
+        return [ca.vertcat(0, 0, 0, ca.sin(t), 0, 0)]
+
+    wind = ForceElement("mass", wrenches=gust)
+    problem = Problem(slider(), 1.0, start={"q": [0.0], "v": 0}, forces=wind)
+    with pytest.raises(UnsupportedError, match="forces or gravity depend on the time, which begins at 0"):
+        PredictiveController(problem, 10, period=0.1)

@@ -7,7 +7,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Problem, System, effort, running
+from alembert.optimal import Problem, System, duration, effort, running
 from alembert.verify.mechanisms import four_bars, parallelogram
 
 SOLVE = sys.modules["alembert.optimal.solve"]
@@ -143,3 +143,91 @@ def test_what_cannot_be_prepared():
     with pytest.raises(UnsupportedError, match="with loops or prescribed joints"):
         Problem(model, 1.0, start={"q": q, "v": 0}, actuated=["foot0"]).prepare(4)
     assert "4 steps of hermite-simpson" in repr(mass().prepare(4))
+
+
+def test_other_limits_are_those_of_the_solution():
+    """Also where its ranges, its arcs and its accuracy are told; one that is infinite is none."""
+    prepared = mass().prepare(16)
+    found = prepared.solve(limits={"force": 5.5})
+    assert_same(found, mass(limits={"force": 5.5}), 16)
+    assert found.ranges()[-1][-1] == "-5.5 .. 5.5"
+    free = prepared.solve(limits={"force": np.inf}, end={"x": 9})
+    assert_same(free, mass(limits=None, end={"x": 9, "v": 0}), 16)
+    assert abs(free.controls).max() > 30
+
+
+def test_limits_leave_the_range_of_an_end_alone():
+    """Both bound the same state: a limit of 3 must not take the place of a range of 0.9 to 1.1."""
+    problem = mass(end={"x": (0.9, 1.1), "v": 0}, limits={"x": 2.0}, start={"x": (0, 0.1), "v": 0})
+    prepared = problem.prepare(12)
+    first = prepared.solve()
+    assert first.x[-1, 0] == pytest.approx(0.9, abs=1e-6)
+    np.testing.assert_allclose(prepared.solve(limits={"x": 3.0}).x[-1, 0], 0.9, atol=1e-6)
+    ranges = {"start": {"x": (0.3, 0.4)}, "end": {"x": (1.5, 1.6)}}
+    other = prepared.solve(**ranges)
+    solver = prepared.compile(iterations=30, tolerance=1e-8, guess=first)
+    for found in (other, solver.solve(**ranges).solution()):
+        np.testing.assert_allclose(found.x[[0, -1], 0], [0.4, 1.5], atol=1e-6)
+    compiled = solver.solve(limits={"x": 3.0}).solution()
+    np.testing.assert_allclose(compiled.x[-1, 0], 0.9, atol=1e-6)
+
+
+def test_limits_of_a_path_whose_name_looks_like_that_of_a_row():
+    path = {"pace (1)": (lambda s: s.v, -9, 9)}
+    found = mass(path=path).prepare(16).solve(limits={"pace (1)": (-1.4, 1.4)})
+    assert found.x[:, 1].max() == pytest.approx(1.4, abs=1e-6)
+
+
+def test_other_values_of_functions_at_an_end():
+    def both(s):
+        return s.x + s.v
+
+    prepared = mass(end={"both": (both, 1.0)}).prepare(12)
+    for value in (2.0, (both, 2.0)):
+        found = prepared.solve(end={"both": value})
+        assert found.x[-1].sum() == pytest.approx(2.0, abs=1e-7)
+        assert_same(prepared.solve(end={"both": value}), mass(end={"both": (both, 2.0)}), 12)
+        assert found.problem.statement.end == {"both": (both, 2.0)}
+
+
+def test_a_part_of_a_start_leaves_the_rest_stated():
+    found = reach().prepare(10).solve(start={"q": {"elbow": 0.4}})
+    again = found.problem.replace(cost=effort(2.0)).solve(10)
+    np.testing.assert_allclose(again.q[0], [-0.5, 0.4], atol=1e-8)
+
+
+def test_a_free_duration_is_shifted():
+    """The double integrator in least time, a quarter of which has passed: what is left of the plan is nearly the answer."""
+    cart = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    problem = Problem(
+        cart, (0.2, 5.0), start={"x": 0, "v": 0}, end={"x": 1, "v": 0}, limits={"u": 1.0}, cost=duration()
+    )
+    prepared = problem.prepare(20)
+    plan = prepared.solve()
+    later = {"start": {"x": plan.x[5, 0], "v": plan.x[5, 1]}, "guess": plan}
+    seen = []
+    found = prepared.solve(**later, shift=plan.time[5], progress=seen.append)
+    # the guess ends when the plan does; that time is off by the mesh's error of the switch
+    assert seen[0].cost == pytest.approx(0.75 * plan.duration, rel=1e-9)
+    assert found.duration == pytest.approx(1.5, abs=2e-3)
+    arrays = {"time": plan.time, "x": plan.x, "controls": plan.controls}
+    prepared.solve(**later | {"guess": arrays}, shift=plan.time[5], progress=seen.append)
+    assert seen[found.iterations + 1].cost == pytest.approx(0.75 * plan.duration, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"limits": {"force": (3, 1)}}, "limits of 'force': 3 is above 1"),
+        ({"parameters": {"m": "heavy"}}, "parameter 'm' is 'heavy', expected a finite number"),
+        ({"parameters": {"m": np.nan}}, "parameter 'm' is nan, expected a finite number"),
+        (
+            {"start": {"x": 0.1}},
+            r"start 'x' is 0.1, expected a range \(lower, upper\), as the problem has it",
+        ),
+        ({"start": {"x": (0.2, 0.1)}}, "start 'x': 0.2 is above 0.1"),
+    ],
+)
+def test_numbers_that_are_refused(given, message):
+    with pytest.raises(ArgumentError, match=message):
+        mass(start={"x": (0, 0.5), "v": 0}).prepare(4).solve(**given)

@@ -33,6 +33,7 @@ def refused(message, *given, kind=ArgumentError, **options):
         ("Problem: limits is 3, expected 'model', None or a dictionary", {"limits": 3}),
         ("Problem: limits rate: no control 'b'", {"limits": {"rate": {"b": 1}}}),
         ("Problem: limits of 'x': 1 is above 0", {"limits": {"x": (1, 0)}}),
+        ("Problem: integral 'way': 2 is above 1", {"integrals": {"way": (lambda s: s.x, 2, 1)}}),
         ("outside its limits -1 .. 1; nothing can satisfy both", {"end": {"x": 2}, "limits": {"x": 1}}),
         ("Problem: path 'p' is 3, expected (function of a moment, lower, upper)", {"path": {"p": 3}}),
         ("Problem: 'far' has shape (2, 1), expected one number", {"end": {"far": (lambda s: s.states, 1)}}),

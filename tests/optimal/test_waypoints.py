@@ -101,6 +101,46 @@ def test_tables_are_the_splines_of_scipy():
         table([0, 1], [0, 1], kind="square")
 
 
+def test_tables_that_go_on_straight():
+    """As steep as at their ends: values and slopes have no step there, along each axis."""
+    x, s = np.array([0.0, 0.5, 1.2, 2.0, 3.5]), ca.SX.sym("s")
+    spline = CubicSpline(x, np.sin(x))
+    y = table(x, np.sin(x), beyond="slope")(s)
+    both = ca.Function("f", [s], [y, ca.jacobian(y, s)])
+    at = np.array([-2.0, 0.0, 1.0, 3.5, 5.0])
+    ends = np.clip(at, 0, 3.5)
+    found, slopes = (part.full().ravel() for part in both(at[None]))
+    np.testing.assert_allclose(found, spline(ends) + spline(ends, 1) * (at - ends), atol=1e-13)
+    np.testing.assert_allclose(slopes[[0, 2, 4]], spline(ends[[0, 2, 4]], 1), atol=1e-12)
+    two = table((x, x), np.outer(x, 2 * x), kind="linear", beyond="slope")(s, s)
+    np.testing.assert_allclose(ca.Function("f", [s], [two])(at[None]).full().ravel(), 2 * at**2, atol=1e-12)
+    with pytest.raises(ArgumentError, match="beyond is 'nan', expected 'value' or 'slope'"):
+        table([0, 1], [0, 1], beyond="nan")
+
+
+def test_iterations_that_go_round_the_end_of_a_table():
+    """Income grows with x up to 1, where the table ends: the best motion stays at that edge, where nothing has a slope."""
+    system = System(["x"], ["u"], lambda s: [s.u])
+
+    def stay(beyond):
+        income = table([-9.0, -3.0, 0.0, 1.0], [-9.0, -3.0, 0.0, 1.0], beyond=beyond)
+        cost = running(lambda s: 0.02 * s.u**2 - income(s.x) + 0.4 * s.x)
+        return Problem(system, 4.0, start={"x": 0}, cost=cost).solve(20, transcription="radau", iterations=60)
+
+    lost = stay("value")
+    assert not lost.success
+    assert (
+        "the running cost: has edges (if_else, abs, min, max, a table), round which iterations may go"
+        in lost.message
+    )
+    assert abs(lost.x[5:15, 0] - 1).max() < 0.2
+    found = stay("slope")
+    assert found.success
+    assert found.iterations < 10  # the cost is quadratic
+    # 0.04 u' = -0.6, u(4) = 0: x = 15 (4 t - t^2 / 2)
+    np.testing.assert_allclose(found.x[:, 0], 15 * (4 * found.time - found.time**2 / 2), atol=1e-6)
+
+
 def test_tables_of_two_arguments():
     """Values and slopes are those of FITPACK's bivariate spline, on a square grid too; three axes of a broken line."""
     draw = np.random.default_rng(3)

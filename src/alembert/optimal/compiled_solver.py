@@ -31,6 +31,7 @@ from alembert.optimal.stages import Ends, Stages
 
 if TYPE_CHECKING:
     from alembert.optimal.prepared import PreparedProblem
+    from alembert.optimal.problem import Problem
 
 Array = np.ndarray
 _NOTHING = np.zeros(len(FOUND))
@@ -131,14 +132,16 @@ class CompiledSolver:
     ) -> CompiledResult:
         """Solve with other numbers, as `prepared.solve`; from the result or solution `before`, or the guess of `compile`.
 
-        `shift`: how many intervals after it this solve begins. Values of `start`, `inputs` and `duration` may have leading
-        dimensions of a batch, as may `before`: `start={"q": q, "v": v}` with q of shape (1000, nq) solves a thousand
-        problems, by vectors and `threads`; each gives the same bits as alone.
+        `shift`: how many intervals after it this solve begins. Values of `start` and `end` (where the problem states the
+        whole state), `parameters`, `inputs` and `duration` may have leading dimensions of a batch, as may `before`:
+        `start={"q": q, "v": v}` with q of shape (1000, nq) solves a thousand problems, by vectors and `threads`; each gives
+        the same bits as alone.
         """
         given = self._numbers(start, end, parameters, inputs)
+        restated = self._restated(start, end, limits)
         T = _numbers("duration", self._stages.problem.shortest if duration is None else duration)
         self._check(duration, T, shift)
-        bounds = self._limits(limits)
+        bounds = self._limits(restated)
         memory = self._memory
         if isinstance(before, Solution):
             memory = self._memory_of(before)
@@ -167,7 +170,7 @@ class CompiledSolver:
             given_, T_, left_, found_ = (
                 np.broadcast_to(a, (*batch, a.shape[-1]))[which] for a in (given, T[..., None], left, found)
             )
-            return self._solution(given_, T_, left_, found_, bounds)
+            return self._solution(restated, given_, T_, left_, found_, bounds)
 
         constant = self._stages.scheme.points == 1 and not self._stages.scheme.node_controls
         value: dict[str, Any] = {name: found[..., k] for k, name in enumerate(FOUND)}
@@ -186,7 +189,12 @@ class CompiledSolver:
             directory,
             name,
             self._routine,
-            {"p": given, "limits": self._limits(None), "tables": self._tables, "memory": self._memory},
+            {
+                "p": given,
+                "limits": self._limits(self._stages.problem),
+                "tables": self._tables,
+                "memory": self._memory,
+            },
             stages.problem.shortest,
             self._sample,
         )
@@ -194,7 +202,9 @@ class CompiledSolver:
     def numbers(self) -> dict[str, Array]:
         """What `kernel` takes, by name, for the problem as it is stated."""
         T = np.array([self._stages.problem.shortest])
-        given = self._arguments(self._numbers(None, None, None, None), T, self._limits(None), self._memory)
+        given = self._arguments(
+            self._numbers(None, None, None, None), T, self._limits(self._stages.problem), self._memory
+        )
         return {a.name.removesuffix("_in"): x for a, x in zip(self.kernel.arguments, given, strict=True)}
 
     # --- memory ------------------------------------------------------------------------------------------------------
@@ -229,7 +239,7 @@ class CompiledSolver:
     def _sample(self, given: Array, memory: Array) -> tuple[Array, Array]:
         """Memory and result for p and memory: what a test program compares."""
         T = np.array([self._stages.problem.shortest])
-        left, found = self.kernel(*self._arguments(given, T, self._limits(None), memory))
+        left, found = self.kernel(*self._arguments(given, T, self._limits(self._stages.problem), memory))
         return left, found
 
     def _check(self, duration: Any, T: Array, shift: int) -> None:
@@ -242,14 +252,24 @@ class CompiledSolver:
                 f"compiled.solve: shift is {shift!r}, expected a number of intervals, 0 or more"
             )
 
-    def _limits(self, limits: Mapping[str, Any] | None) -> Array:
+    def _restated(self, start: Any, end: Any, limits: Mapping[str, Any] | None) -> Problem:
+        """The problem with other limits, and other ranges at its ends."""
+        problem = self._stages.problem
+        pairs = ((start, problem.start), (end, problem.end))
+        first, last = (given if any(row.is_bound for row in rows) else None for given, rows in pairs)
+        if first is None and last is None and limits is None:
+            return problem
+        return self.prepared.restated(first, last, None, None, None, limits)
+
+    def _limits(self, problem: Problem) -> Array:
         """Lower and upper of each row."""
-        stages = self._stages if limits is None else self.prepared.bounded(self._stages, limits)
-        if limits is None and self._own_limits is not None:
+        is_own = problem is self._stages.problem
+        if is_own and self._own_limits is not None:
             return self._own_limits
+        stages = self._stages if is_own else self.prepared.bounded(problem)
         pairs = []
         for k in range(len(stages.path_names)):
-            there = np.isfinite(stages.lower[:, k]) | np.isfinite(stages.upper[:, k])
+            there = np.isfinite(self._stages.lower[:, k]) | np.isfinite(self._stages.upper[:, k])
             at = int(np.argmax(there))
             pairs.append((stages.lower[at, k], stages.upper[at, k]))
         pairs += zip(stages.end_lower, stages.end_upper, strict=True)
@@ -259,15 +279,18 @@ class CompiledSolver:
                     f"compiled.solve: limits of {name!r} are {low:g} and {high:g}, expected the lower one below the upper"
                 )
         found = np.array(pairs, dtype=float).ravel()
-        if limits is None:
+        if is_own:
             self._own_limits = found
         return found
 
     _own_limits: Array | None = None
 
     @cached_property
-    def _places(self) -> Array | None:
-        """Where in (q, v) or x the numbers are that the start states, in their order; None where it states others."""
+    def _places(self) -> dict[str, Array | None]:
+        """By end, where in (q, v) or x the numbers are that it states, in their order; None where it states others."""
+        return {which: self._places_at(which) for which in ("start", "end")}
+
+    def _places_at(self, which: str) -> Array | None:
         problem, model = self._stages.problem, self._stages.problem.model
         found: list[int] = []
         where: dict[str, tuple[int, slice]] = {}
@@ -280,7 +303,7 @@ class CompiledSolver:
                     where[f"q {name}"] = owner.q.start + k, owner.q
                     at = model.nq + owner.v.start + k
                     where[f"v {name}"] = at, slice(at, at + 1)
-        for row in Ends(problem).rows["start"]:
+        for row in Ends(problem).rows[which]:
             if row.component not in where:
                 return None
             one, several = where[row.component]
@@ -295,25 +318,40 @@ class CompiledSolver:
         inputs: Mapping[str, Any] | None,
     ) -> Array:
         """p of the stages."""
-        problem = self._stages.problem
-        values = problem.parameters
-        if end is not None or parameters is not None:
-            restated = self.prepared.restated(None, end, parameters, None, None)
-            values, ends = restated.parameters, Ends(restated).values()
-        else:
-            ends = self._own_ends
+        values = self._stages.problem.parameters
+        if parameters is not None:
+            values = self._with_parameters(values, parameters)
         if inputs is not None:
             values = self._with_inputs(values, inputs)
-        if start is not None:
-            ends = self._with_start(ends, start)
-        if values.ndim == ends.ndim == 1:
-            return np.concatenate([values, ends])
-        batch = _batch(values, ends)
-        return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (values, ends)], axis=-1)
+        parts = [values, self._at_end("start", start), self._at_end("end", end)]
+        if any(part.ndim > 1 for part in parts):
+            batch = _batch(*parts)
+            parts = [np.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
+        return np.concatenate(parts, axis=-1)
 
     @cached_property
-    def _own_ends(self) -> Array:
-        return Ends(self._stages.problem).values()
+    def _own_ends(self) -> dict[str, Array]:
+        rows = Ends(self._stages.problem).rows
+        return {which: np.array(_values(own), dtype=float) for which, own in rows.items()}
+
+    def _with_parameters(self, values: Array, parameters: Mapping[str, Any]) -> Array:
+        names = [name for name, _ in self._stages.problem.plant.parameters]
+        if not isinstance(parameters, Mapping):
+            raise ArgumentError(
+                f"compiled.solve: parameters is {parameters!r}, expected a dictionary by names"
+            )
+        for name, value in parameters.items():
+            if name not in names:
+                raise ArgumentError(unknown("compiled.solve: no parameter", name, names))
+            new = _numbers(f"parameter {name!r}", value)
+            if not np.isfinite(new).all():
+                raise ArgumentError(
+                    f"compiled.solve: parameter {name!r} is {value!r}, expected finite numbers"
+                )
+            batch = _batch(values, new[..., None])
+            values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
+            values[..., names.index(name)] = new
+        return values
 
     def _with_inputs(self, values: Array, inputs: Mapping[str, Any]) -> Array:
         problem = self._stages.problem
@@ -340,24 +378,27 @@ class CompiledSolver:
             values[..., places[name]] = new
         return values
 
-    def _with_start(self, ends: Array, start: Any) -> Array:
-        problem, model = self._stages.problem, self._stages.problem.model
-        if not isinstance(start, Mapping):
-            raise ArgumentError(f"compiled.solve: start is {start!r}, expected a dictionary by names")
+    def _at_end(self, which: str, given: Any) -> Array:
+        """The numbers of p that an end states."""
+        if given is None:
+            return self._own_ends[which]
+        problem, model, places = self._stages.problem, self._stages.problem.model, self._places[which]
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"compiled.solve: {which} is {given!r}, expected a dictionary by names")
         names = ("q", "v") if model is not None else problem.plant.tangent_names
         if (
-            self._places is None
-            or set(start) != set(names)
-            or len(self._places) != self._stages.problem.plant.chart.point
-            or any(isinstance(x, Mapping) for x in start.values())
+            places is None
+            or set(given) != set(names)
+            or len(places) != problem.plant.chart.point
+            or any(isinstance(x, Mapping) for x in given.values())
         ):
-            restated = self.prepared.restated(start, None, None, None, None)
-            first = len(ends) - len(_values(Ends(restated).rows["end"]))
-            return np.concatenate([Ends(restated).values()[:first], ends[first:]])
+            stated = {"start": None, "end": None} | {which: given}
+            restated = self.prepared.restated(stated["start"], stated["end"], None, None, None)
+            return np.array(_values(Ends(restated).rows[which]), dtype=float)
         sizes = (model.nq, model.nv) if model is not None else (1,) * len(names)
         parts = []
         for name, size in zip(names, sizes, strict=True):
-            x = _numbers(f"start {name!r}", start[name])
+            x = _numbers(f"{which} {name!r}", given[name])
             x = (
                 x[..., None]
                 if model is None
@@ -367,7 +408,7 @@ class CompiledSolver:
             )
             if x.shape[-1:] != (size,) or not np.isfinite(x).all():
                 raise ArgumentError(
-                    f"compiled.solve: start {name!r} has shape {np.shape(start[name])}, expected finite (..., {size})"
+                    f"compiled.solve: {which} {name!r} has shape {np.shape(given[name])}, expected finite (..., {size})"
                 )
             parts.append(x)
         if model is not None and model.nq != model.nv:
@@ -375,9 +416,7 @@ class CompiledSolver:
         if any(x.ndim > 1 for x in parts):
             batch = _batch(*parts)
             parts = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
-        new = np.concatenate(parts, axis=-1)[..., self._places]
-        rest = ends[new.shape[-1] :]
-        return np.concatenate([new, np.broadcast_to(rest, (*new.shape[:-1], len(rest)))], axis=-1)
+        return np.concatenate(parts, axis=-1)[..., places]
 
     def _shifted(self, memory: Array, by: int) -> Array:
         """States, controls and multipliers `by` intervals later; the last ones are repeated."""
@@ -391,10 +430,12 @@ class CompiledSolver:
             found[..., part] = later.reshape(*memory.shape[:-1], -1)
         return found
 
-    def _solution(self, given: Array, T: Array, memory: Array, found: Array, bounds: Array) -> Solution:
+    def _solution(
+        self, restated: Problem, given: Array, T: Array, memory: Array, found: Array, bounds: Array
+    ) -> Solution:
         """From what a call left."""
         prepared, newton = self.prepared, self._newton
-        problem = self._problem(given, float(T[0]))
+        problem = self._problem(restated, given, float(T[0]))
         numbers = self._stages.numbers.copy()
         numbers[:, 2] = problem.shortest
         nd = len(self._stages.path_names)
@@ -445,8 +486,8 @@ class CompiledSolver:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         return Solution(problem, stages, outcome, "sweep", name, hessian, is_judged=False)
 
-    def _problem(self, given: Array, T: float) -> Any:
-        problem = copy.copy(self._stages.problem)
+    def _problem(self, restated: Problem, given: Array, T: float) -> Problem:
+        problem = copy.copy(restated)
         problem.transcribed = {}
         problem.parameters = given[: len(problem.parameters)].copy()
         at = len(problem.parameters) - sum(value.size for value in problem.input_values.values())

@@ -54,7 +54,7 @@ class Reader:
         model = self.model
         assert model is not None
         rows: list[Row] = []
-        for joint, value in self._by_joint(f"{which} q", given, "nq").items():
+        for joint, value in self.by_joint(f"{which} q", given, "nq").items():
             owner = self._owners[joint]
             kind, sq, sv = owner.type, owner.q, owner.v
             names = [f"q {name}" for name in model.speed_names[sv]]
@@ -84,7 +84,7 @@ class Reader:
         model = self.model
         assert model is not None
         rows: list[Row] = []
-        for joint, value in self._by_joint(f"{which} v", given, "nv").items():
+        for joint, value in self.by_joint(f"{which} v", given, "nv").items():
             s = self._owners[joint].v
             for k, entry in enumerate(_entries(f"Problem: {which} v of {joint!r}", value, s.stop - s.start)):
                 low, high = _pair(f"Problem: {which} v of {joint!r}", entry, symmetric=False)
@@ -92,7 +92,7 @@ class Reader:
                 rows.append(Row(name, _component("v", s.start + k), low, high, name))
         return rows
 
-    def _by_joint(self, what: str, given: Any, size: str) -> dict[str, Any]:
+    def by_joint(self, what: str, given: Any, size: str) -> dict[str, Any]:
         model = self.model
         assert model is not None
         if isinstance(given, Mapping):
@@ -124,6 +124,14 @@ class Reader:
 
     def limits(self, given: Mapping[str, Any] | str | None) -> tuple[dict[str, list[Row]], list[Bounds]]:
         """Rows on the state and on the controls, and the bounds on the rates of the controls."""
+        rows, rates = self.all_limits(given)
+        kept = {
+            kind: [row for row in found if row.is_bound or row.is_equation] for kind, found in rows.items()
+        }
+        return kept, rates
+
+    def all_limits(self, given: Mapping[str, Any] | str | None) -> tuple[dict[str, list[Row]], list[Bounds]]:
+        """`limits`, with those that are infinite on both sides."""
         controls = self.plant.controls
         rows: dict[str, list[Row]] = {"state": [], "control": []}
         rates = [FREE] * len(controls)
@@ -133,7 +141,7 @@ class Reader:
             given = self._own_limits()
         elif not isinstance(given, Mapping):
             raise ArgumentError(f"Problem: limits is {given!r}, expected 'model', None or a dictionary")
-        bounds = dict.fromkeys(controls, FREE)
+        bounds: dict[str, Bounds] = {}
         known = (
             ("q", "v", "tau", "rate")
             if self.model is not None
@@ -154,12 +162,11 @@ class Reader:
             else:
                 low, high = _pair(f"Problem: limits {kind!r}", value)
                 rows["state"].append(Row(kind, _attribute(kind), low, high, kind))
-        for k, (name, (low, high)) in enumerate(bounds.items()):
-            label = f"tau {name}" if self.model is not None else name
-            rows["control"].append(Row(label, _component("controls", k), low, high, name))
-        return {
-            kind: [row for row in found if row.is_bound or row.is_equation] for kind, found in rows.items()
-        }, rates
+        for k, name in enumerate(controls):
+            if name in bounds:
+                label = f"tau {name}" if self.model is not None else name
+                rows["control"].append(Row(label, _component("controls", k), *bounds[name], name))
+        return rows, rates
 
     def _own_limits(self) -> dict[str, Any]:
         model = self.model
@@ -189,7 +196,7 @@ class Reader:
         if not isinstance(given, Mapping):
             given = dict.fromkeys(self._owners, given)
         rows = []
-        for joint, value in self._by_joint(f"limits {kind}", given, "nv").items():
+        for joint, value in self.by_joint(f"limits {kind}", given, "nv").items():
             owner = self._owners[joint]
             s = owner.v
             if kind == "q" and not owner.type.is_vector_space:

@@ -151,6 +151,9 @@ def _ranges(problem: Problem) -> None:
     for row in (*problem.limits["state"], *problem.limits["control"], *problem.path):
         if row.lower > row.upper:
             raise ArgumentError(f"Problem: limits of {row.name!r}: {row.lower:g} is above {row.upper:g}")
+    for row in problem.integrals:
+        if row.lower > row.upper:
+            raise ArgumentError(f"Problem: integral {row.name!r}: {row.lower:g} is above {row.upper:g}")
     for name, (low, high) in zip(problem.plant.controls, problem.rates, strict=True):
         if low > high:
             raise ArgumentError(f"Problem: limits rate of {name!r}: {low:g} is above {high:g}")

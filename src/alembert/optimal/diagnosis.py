@@ -346,7 +346,7 @@ CHOICES = {
 """operations whose result has edges or jumps"""
 
 
-def edges(problem: Problem) -> list[str]:
+def with_edges(problem: Problem) -> list[str]:
     """Functions of the user's that choose between branches: at an edge there is no slope, and iterations may go round it."""
     plant = problem.plant
     x, u, t = ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls)), ca.SX.sym("t")
@@ -360,6 +360,12 @@ def edges(problem: Problem) -> list[str]:
         f = ca.Function("f", [t, x, u, T], [value])
         if CHOICES & {f.instruction_id(k) for k in range(f.n_instructions())}:
             found.append(name)
+    return found
+
+
+def edges(problem: Problem) -> list[str]:
+    """`with_edges` in a sentence."""
+    found = with_edges(problem)
     if not found:
         return []
     return [

@@ -51,6 +51,14 @@ class Guess:
         steps = chart.difference(self.points[k], self.points[k + 1])
         return chart.move(self.points[k], share[:, None] * steps)
 
+    def later(self, problem: Problem, seconds: float) -> Guess:
+        """What is left of it after so many; where the duration of `problem` is given, it then stays where it ends."""
+        passed = min(seconds / self.duration, 1 - 1e-3)
+        left = (1 - passed) if problem.is_free else 1.0
+        where = np.minimum(passed + left * self.fraction, 1.0)
+        points, controls = self.at(problem, where), self.controls_at(where)
+        return replace(self, points=points, controls=controls, duration=left * self.duration)
+
     def controls_at(self, where: Array) -> Array:
         """Linear in between."""
         columns = [np.interp(where, self.fraction, column) for column in self.controls.T]

@@ -32,6 +32,12 @@ from alembert.optimal.stages import Stages
 Array = np.ndarray
 
 
+NO_ROOM = (
+    "no step makes progress, although the constraints are kept: bounds that meet in one motion leave no room inside; widen "
+    "the limits, or state as an equation what they leave"
+)
+
+
 class InteriorPoint:
     """See the module. `tolerance` is for the scaled optimality error."""
 
@@ -74,8 +80,8 @@ class InteriorPoint:
         )
         self.history: list[Iteration] = []
         self._began = began
-        alpha, best, waited = 0.0, np.inf, 0
-        self._floor, self._returns, self._missed = 0.0, 0, np.inf
+        alpha, best, waited, still = 0.0, np.inf, 0, 0
+        self._floor, self._returns, self._missed, self._ended = 0.0, 0, np.inf, -1.0
         self._safe = self._origin = (merit, newton.state())
         kept = self._origin
         slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
@@ -105,6 +111,9 @@ class InteriorPoint:
                     break
                 if number >= self.iterations:
                     break
+                if min(still, waited) > tuning.PATIENCE:
+                    status, message = "stalled", NO_ROOM
+                    break
                 merit = self._lower_barrier(errors, merit)
                 found = self._advance(merit)
                 if found is None and near:
@@ -114,7 +123,9 @@ class InteriorPoint:
                     near = error <= tuning.HOPELESS * self.tolerance
                     status, message = near_solution(error, self.tolerance) if near else self._stalled
                     break
-                merit, alpha = found
+                before, (merit, alpha) = merit, found
+                stays = abs(merit.objective - before.objective) <= tuning.ROUNDING * abs(merit.objective)
+                still = still + 1 if stays and merit.worst <= tuning.EXACTLY and alpha else 0
                 safe = merit.infeasibility <= max(
                     self._safe[0].infeasibility, tuning.SAFE * self.filter.smallest
                 )
@@ -296,6 +307,7 @@ class InteriorPoint:
         restoration = Restoration(newton)
         restoration.begin(low)
         here, alpha, damping, short = newton.try_(0.0), 0.0, 1e-2, 0
+        best, waited = np.inf, 0
         for _ in range(tuning.LONGEST_RESTORATION):
             if len(self.history) >= self.iterations:
                 break
@@ -308,7 +320,9 @@ class InteriorPoint:
                 continue
             here, alpha = step
             short = short + 1 if alpha < tuning.CHOKED else 0
-            if short > tuning.MOST_CHOKED:
+            better = here.infeasibility < tuning.PROGRESS * best
+            best, waited = (here.infeasibility, 0) if better else (best, waited + 1)
+            if short > tuning.MOST_CHOKED or waited > tuning.LONGEST_DETOUR:
                 break
             damping = damping / 4 if alpha > 0.3 else 4 * damping
             damping = min(max(damping, tuning.LEAST_DAMPING), tuning.LARGEST_DAMPING)
@@ -323,7 +337,9 @@ class InteriorPoint:
                 restoration.begin(barrier, anew=False)
         self._missed = min(self._missed, here.worst)
         newton.with_cost(mu)
-        return self._go_back()
+        again = abs(here.infeasibility - self._ended) <= tuning.SAME * self._ended
+        self._ended = here.infeasibility
+        return None if again else self._go_back()
 
     def _go_back(self) -> tuple[Merit, float] | None:
         """When a restoration fails: from the most feasible iterate so far, go on with shorter steps.

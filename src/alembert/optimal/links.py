@@ -96,6 +96,7 @@ class Linkage:
                     f"Phases: links of {name!r}: {key!r} is {value!r}, expected a function of the moment at the end of the "
                     "phase before, or None"
                 )
+        self.bodies = next((link for link in given.values() if isinstance(link, NewPlaces)), None)
         there = {entry.key: entry for entry in entries(before)} if follow else {}
         self.values: list[Link | None] = []
         for entry in self.entries:
@@ -243,11 +244,54 @@ def impact(
     return {"v": speeds}
 
 
+@dataclass(frozen=True, eq=False)
+class NewPlaces:
+    """The configuration of another tree of the same bodies, as a function of the moment before."""
+
+    after: Model
+    configuration: Link | None
+
+    def __call__(self, s: Moment) -> ca.SX:
+        if self.configuration is not None:
+            return ca.SX(ca.vertcat(ca.SX(0, 1), ca.SX(self.configuration(s))))
+        known = {owner.name: owner for owner in s.model.space}
+        parts = []
+        for owner in self.after.space:
+            if owner.type.nq and (owner.name not in known or known[owner.name].type.nq != owner.type.nq):
+                raise ArgumentError(
+                    f"same_bodies: the model before has no joint {owner.name!r}; give the new q as `configuration`"
+                )
+            parts += [s.q[known[owner.name].q]] if owner.type.nq else []
+        return ca.vertcat(ca.SX(0, 1), *parts)
+
+    def jump(self, before: Model, q: Array, new: Array) -> tuple[str, float] | None:
+        """The body that is farthest from where it was, and how far [m], where that is more than `JUMP` of the sizes.
+
+        With a configuration of one's own the new tree may stand elsewhere: bodies are then seen from the first one.
+        """
+        names = [body.name for body in self.after.bodies]
+        there, here = (
+            np.array([_centre(model, at, name) for name in names])
+            for model, at in ((before, q), (self.after, new))
+        )
+        if self.configuration is None:
+            off = np.linalg.norm(here - there, axis=1)
+        else:
+            off = np.abs(np.linalg.norm(here - here[0], axis=1) - np.linalg.norm(there - there[0], axis=1))
+        k = int(np.argmax(off))
+        return (names[k], float(off[k])) if off[k] > JUMP * max(np.ptp(there), np.ptp(here)) else None
+
+
+JUMP = 1e-4
+"""of the way between bodies: what solvers and loops leave is much less"""
+
+
 def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str, Link]:
     """A link to another tree of the same bodies, (2): docking, joints that lock, loops that close or open, release.
 
     Bodies are told by their names; `after` is the model of the phase that begins. `configuration` is its q as a function of
-    the moment before; by default joints of the same name keep their coordinates.
+    the moment before; by default joints of the same name keep their coordinates. That the bodies then are where they were
+    is for conditions at the end of the phase before; where they are not, the solution is no success.
     """
     if not isinstance(after, Model):
         raise ArgumentError(f"same_bodies: after is a {type(after).__name__}, expected the Model that begins")
@@ -258,18 +302,7 @@ def same_bodies(after: Model, *, configuration: Link | None = None) -> dict[str,
         q = after.integrate(after.neutral(), np.random.default_rng(1).uniform(0.1, 0.3, after.nv))
         closure = Closure(after, minimal_rows(after, np.asarray(after.assemble(q).q)), {})
 
-    def place(s: Moment) -> ca.SX:
-        if configuration is not None:
-            return ca.SX(ca.vertcat(ca.SX(0, 1), ca.SX(configuration(s))))
-        known = {owner.name: owner for owner in s.model.space}
-        parts = []
-        for owner in after.space:
-            if owner.type.nq and (owner.name not in known or known[owner.name].type.nq != owner.type.nq):
-                raise ArgumentError(
-                    f"same_bodies: the model before has no joint {owner.name!r}; give the new q as `configuration`"
-                )
-            parts += [s.q[known[owner.name].q]] if owner.type.nq else []
-        return ca.vertcat(ca.SX(0, 1), *parts)
+    place = NewPlaces(after, configuration)
 
     def speeds(s: Moment) -> ca.SX:
         _check_bodies(s.model)
@@ -318,6 +351,13 @@ def _check_bodies(model: Model) -> None:
                 f"same_bodies: the joint {joint.name!r} has a rotor (armature), whose momentum is of no body; make it one, "
                 "or give links of your own"
             )
+
+
+def _centre(model: Model, q: Array, name: str) -> Array:
+    """Of mass, in the world."""
+    pose = model.frame_pose(q, name)
+    com = model.bodies[model.body_indices[name]].inertia.com
+    return np.asarray(pose.translation + pose.rotation @ np.array(com, dtype=float))
 
 
 def _mass_and_centre(inertia: Any) -> tuple[float, Array]:

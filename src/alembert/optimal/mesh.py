@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from alembert.optimal import tuning
 from alembert.optimal.diagnosis import Violation
 from alembert.optimal.plant import Momenta
 from alembert.optimal.transcription import classical_step
@@ -240,6 +241,11 @@ def _worth(solution: Solution, ends: Array) -> Array:
 def least_cost(solution: Solution) -> float:
     """A cost that is as good as 0, such as that of a fit which is exact: below it errors are none."""
     seen = [abs(i.cost) for i in getattr(solution, "history", ()) if np.isfinite(i.cost)]
+    outcome = getattr(solution, "_outcome", None)
+    if (
+        outcome is not None and solution.solver == "sweep"
+    ):  # 0 all the way: then what units of the controls would cost
+        seen.append(tuning.COST / outcome.units.cost)
     return NOTHING * max(seen, default=0.0)
 
 

@@ -6,6 +6,7 @@ them as they are (`alembert.optimal.forms`).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.errors import ArgumentError
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.blocks import NonlinearProgram
@@ -49,14 +51,22 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
     options["cache"] = oracle.functions
     own: dict[str, Any] = {"tol": tolerance, "max_iter": iterations, "print_level": 0}
     own |= WARM if attempt.is_solution else {}
+    given = dict(attempt.options)
     if is_fatrop:
+        own |= given
         equality = (program.lower == program.upper).tolist()
         options |= {"structure_detection": "manual", "equality": equality, "fatrop": own, **form.structure}
     else:
-        own |= {"sb": "yes", **(WARM_IPOPT if attempt.is_solution else {})}
+        own |= {"sb": "yes", **(WARM_IPOPT if attempt.is_solution else {}), **given}
         each = EachIteration((program.size, program.rows), log)
         options |= {"ipopt": own, "iteration_callback": each}
-    function = ca.nlpsol("solver", solver, oracle.expressions, options)
+    try:
+        function = ca.nlpsol("solver", solver, oracle.expressions, options)
+    except RuntimeError as error:
+        if not given:
+            raise
+        reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1].strip())
+        raise ArgumentError(f"solve: {solver} does not take the options {given!r}: {reason}") from None
     if not is_fatrop:
         each.solver = function
     program.functions  # noqa: B018  (compiles what has not been compiled before)

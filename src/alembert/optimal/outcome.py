@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -328,6 +328,8 @@ class Attempt:
     """multipliers to begin with"""
     is_solution: bool = False
     """whether x, u and z already are a solution"""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """of the solver itself, by its names"""
 
 
 SIZE, RUN = 0.1, 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,24 @@ class PhasesSolution(Solved):
             self._motions[name] = motion
             begin += motion.duration
         self.duration = begin
+        if self.converged:
+            self._judge_links()
+
+    def _judge_links(self) -> None:
+        """Bodies that are elsewhere when a phase begins are no motion."""
+        for linkage, (before, name) in zip(self.phases.linkages, pairwise(self._motions), strict=True):
+            if linkage.bodies is None:
+                continue
+            model = self[before].problem.model
+            assert model is not None
+            found = linkage.bodies.jump(model, self[before].q[-1], self[name].q[0])
+            if found is not None:
+                self._status = "failed"
+                self._message = (
+                    f"the body {found[0]!r} jumps by {found[1]:.3g} m where {name!r} begins: same_bodies keeps momentum; "
+                    f"state a condition at the end of {before!r} that brings the bodies to where {name!r} has them"
+                )
+                return
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_A_PHASE:
@@ -242,7 +261,7 @@ def _part(outcome: Outcome, chain: Chain, own: Stages, where: slice, k: int) -> 
     u, z = it.u[where, :m].copy(), it.z[where, :nz].copy()
     iterate = Iterate(x, u, z, path, last, costates, sigma, eta)
     residuals = outcome.residuals
-    units = Units.ones(own)
+    units = replace(Units.ones(own), cost=outcome.units.cost)
     if outcome.units.own:
         whole = dict(zip((s.start for s, _ in outcome.units.own), outcome.units.parts, strict=True))[
             where.start

@@ -35,6 +35,7 @@ from alembert.optimal.solve import (
     SolverOptions,
     Transcribed,
     check,
+    check_options,
     in_time,
     unreached,
     waves,
@@ -97,6 +98,7 @@ def solve_phases(
                 options.hessian,
                 options.time_limit,
             )
+            check_options(options.solver, options.options)
             if schemes[name] == "splines":
                 raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
         if options.solver != "sweep" and options.hessian == "gauss-newton":
@@ -129,7 +131,7 @@ def solve_phases(
 def _options(given: Mapping[str, Any]) -> SolverOptions:
     known: dict[str, Any] = {
         **{"solver": "sweep", "hessian": "auto", "tolerance": 1e-8, "iterations": 500},
-        **{"progress": None, "time_limit": None},
+        **{"progress": None, "time_limit": None, "options": None},
     }
     for name in given:
         if name not in known:

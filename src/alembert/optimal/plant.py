@@ -290,7 +290,10 @@ class System:
             raise
         except RuntimeError as error:
             if "truth value" not in str(error):
-                raise
+                reason = str(error).strip().splitlines()[-1].rpartition(": ")[2]
+                raise ArgumentError(
+                    f"System: the rate: {reason}. It gets CasADi expressions and returns one for each state"
+                ) from None
             raise ArgumentError(
                 "System: the rate chooses by `if`, `max` or a comparison, which has no answer for expressions; write "
                 "casadi.if_else(condition, then, otherwise), fmax or fmin"

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -72,6 +73,11 @@ class _CompiledPlan:
         return self.solution.control_at(t)
 
 
+def depends_on_time(plant: Mechanics) -> bool:
+    t, x, u = ca.SX.sym("t"), ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls))
+    return bool(ca.depends_on(plant.rate(t, x, u, ca.SX([value for _, value in plant.parameters])), t))
+
+
 class PredictiveController:
     """`problem` solved every `period` [s]; `controller.sampled` goes to `al.simulate(..., controller=...)`.
 
@@ -82,8 +88,10 @@ class PredictiveController:
     `delay` [s] is that from the sample to the controls: (1) makes up for it. `on_failure`: "plan" follows the last plan that
     was good, and ends with a `NumericalError` where that ends; "hold" keeps the last controls, "raise" ends at once.
 
-    `inputs` of the problem may be functions of the time: `{"target": lambda t: np.sin(t)}`. `estimate` makes q and v of what
-    sensors `reads` delivered, as a function of a mapping from their names; without it the law gets the true state.
+    `inputs` of the problem may be functions of the time: `{"target": lambda t: np.sin(t)}`. `s.t` of its costs and path
+    begins at 0 in every sample: with the input `{"now": lambda t: t}` the time of the run is `s.now + s.t`. `estimate`
+    makes q and v of what sensors `reads` delivered, as a function of a mapping from their names; without it the law gets
+    the true state.
     `samples` has what happened.
 
     With `compiled`, samples after the first one are solved by `prepared.compile(...)`, several times faster; where that
@@ -119,6 +127,11 @@ class PredictiveController:
             raise UnsupportedError("PredictiveController: the duration is the horizon, and cannot be free")
         if on_failure not in POLICIES:
             raise ArgumentError(unknown("PredictiveController: no policy on_failure", on_failure, POLICIES))
+        if problem.plant.elements is not None and depends_on_time(problem.plant):
+            raise UnsupportedError(
+                "PredictiveController: forces or gravity depend on the time, which begins at 0 in every sample; give the "
+                "problem such that do not"
+            )
         for name, value in (("period", period), ("delay", delay)):
             positive = isinstance(value, int | float) and np.isfinite(value) and value >= 0
             if not positive or (name == "period" and value == 0):

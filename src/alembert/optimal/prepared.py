@@ -84,15 +84,17 @@ class PreparedProblem:
         `iterations` and `progress` as for `problem.solve`: with the solution before as guess, the solve also begins
         with its multipliers, also where that was stopped by `iterations` or `time_limit` [s]: a few Newton steps in each
         sample are a real-time iteration. `shift` is how many seconds after the guess this solve begins; whole intervals
-        of the guess are left out. `inputs` are those of the problem by name, `limits` other bounds of states and controls
-        that have some, and by name those of `path`. The numbers of other starts and ends are not checked against limits.
+        of the guess are left out, or just that where the duration is free. Ranges and functions at the ends are given by
+        name: `end={"x": (0.9, 1.1), "tip height": 2.0}`. `inputs` are those of the problem by name, `limits` other bounds of
+        states and controls that have some, and by name those of `path`. The numbers of other starts and ends are not checked
+        against limits.
         """
         check(1, "sweep", tolerance, iterations, self._hessian, time_limit)
         if not (isinstance(shift, int | float | np.number) and 0 <= shift < np.inf):
             raise ArgumentError(f"prepared.solve: shift is {shift!r}, expected seconds, 0 or more")
         with interrupts_kept():
-            problem = self.restated(start, end, parameters, duration, inputs)
-            stages = self.bounded(self.transcribed.stages, limits)
+            problem = self.restated(start, end, parameters, duration, inputs, limits)
+            stages = self.bounded(problem)
             numbers = stages.numbers.copy()
             numbers[:, 2] = problem.shortest
             stages = replace(
@@ -102,8 +104,9 @@ class PreparedProblem:
                 numbers=numbers,
             )
             options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress, time_limit)
-            passed = round(shift / problem.shortest * stages.count) if shift and not problem.is_free else 0
-            return self.transcribed.solve(problem, stages, guess, options, is_judged=False, shift=passed)
+            return self.transcribed.solve(
+                problem, stages, guess, options, is_judged=False, shift=float(shift)
+            )
 
     def solve_each(
         self, cases: Iterable[Mapping[str, Any]], *, guess: Any = None, follow: bool = True, **options: Any
@@ -177,36 +180,55 @@ class PreparedProblem:
             directory, name=name
         )
 
-    def bounded(self, stages: Stages, limits: Mapping[str, Any] | None) -> Stages:
-        """With other bounds for rows that have some."""
-        if limits is None:
+    def bounded(self, problem: Problem) -> Stages:
+        """The stages, with the bounds that a restated `problem` has."""
+        stages, own = self.transcribed.stages, self.problem
+        if problem.limits is own.limits and _ranges(problem) == _ranges(own):
             return stages
-        if not isinstance(limits, Mapping):
-            raise ArgumentError(f"prepared.solve: limits is {limits!r}, expected a dictionary by names")
-        path = {row.name: row for row in self.problem.path}
-        own = {name: value for name, value in limits.items() if name not in path}
-        found, rates = Reader(self.problem.plant).limits(own)
-        if any(pair != FREE for pair in rates):
-            raise UnsupportedError("prepared.solve: limits: those of rates are part of what is compiled")
-        new = {row.name: (row.lower, row.upper) for rows in found.values() for row in rows}
-        for name in set(limits) & set(path):
-            row = path_row(name, (path[name].value, *_both(name, limits[name])))
-            new[name] = (row.lower, row.upper)
-        known = {row.name for rows in self.problem.limits.values() for row in rows} | set(path)
-        for name in new:
-            if name not in known:
-                raise ArgumentError(unknown("prepared.solve: the problem has no limits of", name, known))
+        rows = [*problem.limits["state"], *problem.limits["control"], *problem.path]
+        new = {row.name: (row.lower, row.upper) for row in rows}
+        new |= {f"start {row.name}": (row.lower, row.upper) for row in problem.start}
         lower, upper = stages.lower.copy(), stages.upper.copy()
         end_lower, end_upper = stages.end_lower.copy(), stages.end_upper.copy()
         for k, label in enumerate(stages.path_names):
-            pair = new.get(_row_of(label))
+            pair = new.get(label) or new.get(_row_of(label))
             if pair is not None:
                 there = np.isfinite(lower[:, k]) | np.isfinite(upper[:, k])
                 lower[there, k], upper[there, k] = pair
-        for k, label in enumerate(stages.end_bounded):
-            if label in new:
+        ranges = [row for row in problem.end if row.is_bound]
+        for k, label in enumerate(stages.end_bounded):  # the ranges of the end come first
+            if k < len(ranges):
+                end_lower[k], end_upper[k] = ranges[k].lower, ranges[k].upper
+            elif label in new:
                 end_lower[k], end_upper[k] = new[label]
         return replace(stages, lower=lower, upper=upper, end_lower=end_lower, end_upper=end_upper)
+
+    def _with_limits(self, problem: Problem, limits: Mapping[str, Any]) -> None:
+        """Other bounds for rows that have some."""
+        if not isinstance(limits, Mapping):
+            raise ArgumentError(f"prepared.solve: limits is {limits!r}, expected a dictionary by names")
+        path = {row.name: row for row in problem.path}
+        found, rates = Reader(problem.plant).all_limits({k: v for k, v in limits.items() if k not in path})
+        if any(pair != FREE for pair in rates):
+            raise UnsupportedError("prepared.solve: limits: those of rates are part of what is compiled")
+        new = {row.name: row for rows in found.values() for row in rows}
+        new |= {
+            name: path_row(name, (row.value, *_both(name, limits[name])))
+            for name, row in path.items()
+            if name in limits
+        }
+        known = {row.name for rows in problem.limits.values() for row in rows} | set(path)
+        for name, row in new.items():
+            if name not in known:
+                raise ArgumentError(unknown("prepared.solve: the problem has no limits of", name, known))
+            if row.lower > row.upper:
+                raise ArgumentError(
+                    f"prepared.solve: limits of {name!r}: {row.lower:g} is above {row.upper:g}"
+                )
+        problem.limits = {
+            kind: [new.get(row.name, row) for row in rows] for kind, rows in problem.limits.items()
+        }
+        problem.path = [new.get(row.name, row) for row in problem.path]
 
     def restated(
         self,
@@ -215,16 +237,17 @@ class PreparedProblem:
         parameters: Mapping[str, float] | None,
         duration: float | None,
         inputs: Mapping[str, Any] | None,
+        limits: Mapping[str, Any] | None = None,
     ) -> Problem:
         problem = copy.copy(self.problem)
         changes: dict[str, Any] = {}
         problem.transcribed = {}
         if start is not None:
             problem.start = self._rows("start", problem.start, start)
-            changes["start"] = {**(problem.statement.start or {}), **start}
+            changes["start"] = self._stated("start", problem.statement.start or {}, start)
         if end is not None:
             problem.end = self._rows("end", problem.end, end)
-            changes["end"] = {**(problem.statement.end or {}), **end}
+            changes["end"] = self._stated("end", problem.statement.end or {}, end)
         if inputs is not None:
             problem.input_values = problem.other_inputs("prepared.solve", inputs)
             changes["inputs"] = problem.input_values
@@ -242,6 +265,8 @@ class PreparedProblem:
             if not (isinstance(duration, int | float | np.number) and 0 < duration < np.inf):
                 raise ArgumentError(f"prepared.solve: duration is {duration!r}, expected seconds")
             problem.shortest = problem.longest = changes["duration"] = float(duration)
+        if limits is not None:
+            self._with_limits(problem, limits)
         problem.statement = replace(problem.statement, **changes)
         return problem
 
@@ -249,16 +274,43 @@ class PreparedProblem:
         """`rows` with the values that are given for them."""
         if not isinstance(given, Mapping):
             raise ArgumentError(f"prepared.solve: {which} is {given!r}, expected a dictionary by names")
-        new = {row.name: row for row in Reader(self.problem.plant).conditions(which, given)}
-        stated = {row.name for row in rows if row.is_equation}
+        known = {row.name: row for row in rows}
+        stated = {
+            name: (known[name].value, _value(x)) if name in known and not known[name].component else x
+            for name, x in given.items()
+        }
+        new = {row.name: row for row in Reader(self.problem.plant).conditions(which, stated)}
         for name, row in new.items():
-            if name not in stated:
-                raise ArgumentError(unknown(f"prepared.solve: the problem states no {which}", name, stated))
-            if not row.is_equation:
+            if name not in known:
+                raise ArgumentError(unknown(f"prepared.solve: the problem states no {which}", name, known))
+            if row.is_equation != known[name].is_equation:
+                expected = "one value" if known[name].is_equation else "a range (lower, upper)"
                 raise ArgumentError(
-                    f"prepared.solve: {which} {name!r} is {row}, expected one value, as the problem has it"
+                    f"prepared.solve: {which} {name!r} is {row}, expected {expected}, as the problem has it"
                 )
+            if row.lower > row.upper:
+                raise ArgumentError(f"prepared.solve: {which} {name!r}: {row.lower:g} is above {row.upper:g}")
         return [new.get(row.name, row) for row in rows]
+
+    def _stated(self, which: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """As a user would state all of it."""
+        found, reader = {**known, **given}, Reader(self.problem.plant)
+        for name in known.keys() & given.keys():
+            before, new = known[name], given[name]
+            if isinstance(before, tuple) and callable(before[0]):
+                found[name] = (before[0], _value(new))
+            elif isinstance(new, Mapping):
+                found[name] = {**reader.by_joint(f"{which} {name}", before, f"n{name}"), **new}
+        return found
+
+
+def _ranges(problem: Problem) -> list[Row]:
+    return [row for row in (*problem.start, *problem.end) if row.is_bound]
+
+
+def _value(given: Any) -> Any:
+    """Of a condition of one's own, which may be stated with its function again."""
+    return given[1] if isinstance(given, tuple) and len(given) == 2 and callable(given[0]) else given
 
 
 def _row_of(label: str) -> str:

@@ -248,7 +248,12 @@ class Problem:
         for name, value in (given or {}).items():
             if name not in values:
                 raise ArgumentError(unknown("Problem: no parameter", name, values))
-            values[name] = float(value)
+            try:
+                values[name] = float(value)
+            except (TypeError, ValueError):
+                values[name] = np.nan
+            if not np.isfinite(values[name]):
+                raise ArgumentError(f"Problem: parameter {name!r} is {value!r}, expected a finite number")
         own = [np.ravel(value) for value in self.input_values.values()]
         return np.concatenate([np.array(list(values.values()), dtype=float), *own])
 

@@ -28,6 +28,7 @@ class Restoration:
         """If `anew`, slacks begin at what they bound, pushed off their bounds: those at one would stop each step."""
         newton = self.newton
         newton._scale[0], newton.mu, newton._curved = 0.0, mu, False
+        self._weight = 10.0
         newton._duals[...] = 0.0
         if anew and (newton.it.path.slack.size or newton.it.last.slack.size):
             newton._enter()
@@ -49,7 +50,7 @@ class Restoration:
         alpha, dual, slope = newton.lengths(0.99)
         slope += float(self._force @ newton.sweep.x[-1])
         objective, off = self._merit(here, self._residual)
-        weight = max(10.0, 2 * slope / off) if off > 0 else 10.0
+        weight = self._weight = max(self._weight, 2 * slope / off if off > 0 else 0.0)
         while alpha > tuning.SHORTEST_RESTORING:
             trial = newton.try_(alpha)
             if trial.is_finite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.costs import effort
-from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited
+from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.newton import Newton
@@ -78,6 +78,7 @@ def solve(
     control_points: int | None = None,
     accuracy: float | None = None,
     refine: Literal["h", "hp"] = "h",
+    options: Mapping[str, Any] | None = None,
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
@@ -98,6 +99,8 @@ def solve(
     controls jump, nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes
     where the solution is smooth, up to Radau's of order 11.
 
+    `options` are those of IPOPT or FATROP by their own names, `{"mu_strategy": "adaptive"}`.
+
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
@@ -105,6 +108,7 @@ def solve(
     own: dict[str, Any]
     with interrupts_kept():
         check(steps, solver, tolerance, iterations, hessian, time_limit)
+        check_options(solver, options)
         if accuracy is not None:
             own = {
                 "transcription": transcription,
@@ -118,6 +122,7 @@ def solve(
                 "iterations": iterations,
                 "progress": progress,
                 "time_limit": time_limit,
+                "options": options,
             }
             return refined(problem, int(steps), accuracy, own, refine)
         if transcription == "splines":
@@ -148,10 +153,10 @@ def solve(
             transcribed = problem.transcribed[key] = Transcribed(
                 problem, transcription, int(steps), own_nodes
             )
-        options = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit)
-        solution = transcribed.solve(problem, transcribed.stages, guess, options)
+        how = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit, options)
+        solution = transcribed.solve(problem, transcribed.stages, guess, how)
         if transcription is None and transcribed.name != SIMPLE and solver == "sweep":
-            return _by_one_control(problem, solution, guess, nodes, options)
+            return _by_one_control(problem, solution, guess, nodes, how)
         return solution
 
 
@@ -187,6 +192,7 @@ class SolverOptions:
     iterations: int
     progress: bool | Callable[[Iteration], Any] | None
     time_limit: float | None = None
+    options: Mapping[str, Any] | None = None
 
 
 class Transcribed:
@@ -232,22 +238,25 @@ class Transcribed:
         options: SolverOptions,
         *,
         is_judged: bool = True,
-        shift: int = 0,
+        shift: float = 0.0,
     ) -> Solution:
-        """`stages` are those of this transcription, with numbers of `problem`; `shift`: intervals since the guess was found.
+        """`stages` are those of this transcription, with numbers of `problem`; `shift`: seconds since the guess was found.
 
         Samples are not judged: they also begin from where the one before was stopped, and its multipliers."""
         solver = options.solver
         known = warm(stages, guess, unfinished=not is_judged)
+        if shift and problem.is_free:
+            known = None
         if known is not None and same_nodes(stages, guess):
-            it = guess._outcome.iterate
-            (x, u, z), known = shifted(it, known, shift) if shift else ((it.x, it.u, it.z), known)
+            it, passed = guess._outcome.iterate, round(shift / problem.shortest * stages.count)
+            (x, u, z), known = shifted(it, known, passed) if passed else ((it.x, it.u, it.z), known)
         elif guess is None and problem is self.stages.problem:
             x, u, z = self._straight
         else:
             made = guesses.make(problem, guess)
             if isinstance(guess, Solution) and list(guess.problem.design) == list(problem.design):
                 made = replace(made, design=guess.problem.parameters[list(problem.design)])
+            made = made.later(problem, shift) if shift and guess is not None else made
             x, u, z = guesses.place(stages, made)
         with loader.spoken() if options.progress is True else nullcontext():
             attempt, outcome = self.attempts(
@@ -258,7 +267,7 @@ class Transcribed:
             if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
                 outcome = self._from_straight(attempt, outcome)
         in_time(attempt, outcome)
-        _remark(attempt, outcome)
+        _remark(attempt, outcome, is_judged)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         hessian = "exact" if attempt.exact else "gauss-newton"
@@ -281,6 +290,7 @@ class Transcribed:
             *(stages, *place, exact, options.tolerance, options.iterations, report),
             known=known if solver == "sweep" else None,
             is_solution=is_solution,
+            options=options.options or {},
         )
         outcome = self._run(attempt, solver)
         if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
@@ -416,16 +426,24 @@ class Transcribed:
         return outcome
 
 
-def _remark(attempt: Attempt, outcome: Outcome) -> None:
-    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag."""
+def _remark(attempt: Attempt, outcome: Outcome, is_judged: bool) -> None:
+    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag.
+
+    Samples are stopped on purpose: why they did not end is not asked."""
     stages, it = attempt.stages, outcome.iterate
     solved = outcome.status in ("solved", "acceptable")
     if outcome.status == "failed":
         finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
-    if outcome.status in ("iterations", "stalled") and (names := unlimited(stages.problem)):
-        outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+    if is_judged and outcome.status in ("iterations", "stalled"):
+        if names := unlimited(stages.problem):
+            outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+        if names := with_edges(stages.problem):
+            outcome.message += (
+                f"; {', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
+                "them, or take other steps or another `guess`"
+            )
     if solved and turns_too_far(stages, it):
         outcome.status, outcome.message = "failed", "no motion of the model"
     judged = zigzag_remark(stages, it) if solved else stiff_remark(stages, it)
@@ -477,6 +495,20 @@ def check(
         raise ArgumentError(f"solve: iterations is {iterations!r}, expected a whole number, 0 or more")
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
+
+
+def check_options(solver: Any, options: Any) -> None:
+    if options is None:
+        return
+    if solver not in ("ipopt", "fatrop"):
+        raise UnsupportedError(f"solve: options are for solver='ipopt' and 'fatrop', and this is {solver!r}")
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise ArgumentError(
+            f"solve: options is {options!r}, expected values by the names that {solver} has for them"
+        )
+    for name, argument in (("tol", "tolerance"), ("max_iter", "iterations")):
+        if name in options:
+            raise ArgumentError(f"solve: options: {name!r} is the argument `{argument}`")
 
 
 def _is_solution(guess: Any, stages: Stages) -> bool:

@@ -182,7 +182,13 @@ MOST_VALUES = 4000
 """of a grid"""
 
 
-def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Callable[..., ca.SX]:
+def table(
+    x: Any,
+    y: Any,
+    *,
+    kind: Literal["cubic", "linear"] = "cubic",
+    beyond: Literal["value", "slope"] = "value",
+) -> Callable[..., ca.SX]:
     """A function through the points (x_k, y_k), for expressions: `drag = table(mach, values)`, then `drag(s.v / 300)`.
 
     For several arguments x has the points of each axis, and y the values on their grid: `lift = table((alpha, mach),
@@ -190,10 +196,12 @@ def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Call
 
     "cubic" has two continuous derivatives (not-a-knot ends; with three points of an axis it is a parabola), "linear" is a
     broken line, whose slope jumps: solvers that expect smooth functions take more iterations with it. Outside of the points
-    it has the value of the nearest one, with an edge at the last point, round which iterations may go: let the points reach
-    beyond the motion, also between its nodes.
+    it has the value of the nearest one, with an edge at the last point, round which iterations may go where the motion, also
+    between its nodes, leaves the points. With `beyond="slope"` it goes on straight, as steep as at the last point.
     """
     axes, values = _read(x, y)
+    if beyond not in ("value", "slope"):
+        raise ArgumentError(f"table: beyond is {beyond!r}, expected 'value' or 'slope'")
     if kind not in ("cubic", "linear"):
         raise ArgumentError(f"table: kind is {kind!r}, expected 'cubic' or 'linear'")
     bases: list[_Basis] = []
@@ -201,7 +209,7 @@ def table(x: Any, y: Any, *, kind: Literal["cubic", "linear"] = "cubic") -> Call
         degree = min(1 if kind == "linear" else 3, len(knots) - 1)
         spline = scipy.interpolate.make_interp_spline(knots, values, k=degree, axis=i)
         values = np.moveaxis(np.asarray(spline.c), 0, i)  # scipy has the axis first
-        bases.append(_Basis(spline.t, degree))
+        bases.append(_Basis(spline.t, degree, beyond == "slope"))
 
     def value(*at: Any) -> ca.SX:
         """(2)"""
@@ -241,13 +249,27 @@ def _read(x: Any, y: Any) -> tuple[list[Array], Array]:
 class _Basis:
     """(3) of one axis."""
 
-    def __init__(self, knots: Array, degree: int) -> None:
+    def __init__(self, knots: Array, degree: int, goes_on: bool) -> None:
+        """`goes_on`: straight beyond its ends."""
         self._t, self._degree = [float(t) for t in knots], degree
+        self._steep = [self._slope(end) for end in (knots[0], knots[-1])] if goes_on else None
 
     def __call__(self, at: Any) -> ca.SX:
+        first, last = self._t[0], self._t[-1]
+        x = ca.fmin(ca.fmax(ca.SX(at), first), last)
+        found = self._within(x)
+        if self._steep is None:
+            return found
+        below, above = self._steep
+        return found + ca.fmin(ca.SX(at) - first, 0) * below + ca.fmax(ca.SX(at) - last, 0) * above
+
+    def _slope(self, at: float) -> ca.DM:
+        x = ca.SX.sym("x")
+        return ca.Function("slope", [x], [ca.densify(ca.jacobian(self._within(x), x))])(at)
+
+    def _within(self, x: ca.SX) -> ca.SX:
         t, count = self._t, len(self._t) - 1
         first, last = self._degree, count - self._degree
-        x = ca.fmin(ca.fmax(ca.SX(at), t[first]), t[last])
         passed = {first: ca.SX(1), last: ca.SX(0)} | {k: x >= t[k] for k in range(first + 1, last)}
         N = [passed[k] - passed[k + 1] if first <= k < last else ca.SX(0) for k in range(count)]
         for p in range(1, self._degree + 1):

@@ -78,8 +78,12 @@ SHORTEST_RESTORING = 1e-8
 """the shortest step of a restoration: where not even that reduces the infeasibility, its slope vanishes"""
 CHOKED, MOST_CHOKED = 1e-2, 10
 """the length below which a step of a restoration leads nowhere, and how many of them in a row end it"""
+LONGEST_DETOUR = 20
+"""steps of a restoration in a row that leave the least infeasibility so far as it is, after which it ends"""
 LEAST_DAMPING, LARGEST_DAMPING = 1e-8, 1e8
 """of steps of a restoration: the weight of their squared length"""
+SAME = 1e-6
+"""relative difference of the infeasibilities at which two restorations in a row end, below which no third one is made"""
 MOST_RETURNS = 4
 """how often the method goes back to a more feasible iterate"""
 RETURNED = 3.0
