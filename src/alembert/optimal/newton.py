@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ Array = np.ndarray
 EPS = float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(NamedTuple):
     """How far an iterate is from the conditions for a minimum."""
 
     slope: float
@@ -90,6 +89,7 @@ class Newton:
         self.first = Conditions(np.zeros((first, n)), np.zeros(first))
         self.last = Conditions(np.zeros((last, n)), np.zeros(last))
         self.sweep = TimeSweep(self.linear, self.first, self.last)
+        self._last_step, self._new_duals = self.sweep.x[N], self.sweep.found[-self._duals.size :]
         self._step, (self._dz, self._ds, self._dlow, self._dhigh, self._end_ds) = together(
             (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
         )
@@ -153,7 +153,6 @@ class Newton:
             return
         if it.path.slack.size or it.last.slack.size:
             self._enter()
-        self.linearise()
 
     def _measure_units(self) -> None:
         """Units and the scale of the cost, where the functions are finite."""
@@ -278,7 +277,7 @@ class Newton:
         N, (n, m, nz, nd) = stages.count, stages.sizes
         p, s = self._p, self._s
         rows = len(stages.end_bounded)
-        self._parts = e.parts
+        self._parts, self._clocks = e.parts, stages.clocks
         wheres = [part.where for part in stages.parts]
         bounds = it.path.arrays
         self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
@@ -306,7 +305,7 @@ class Newton:
                 given = [*place[:3], s[where], p_own, units.stage, self._scale]
                 bending.append(own.curvature.bind(len(x), given, constant))
         self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
-        self._same_Q = "Q" in e.parts[0].constant
+        self._same_Q, self._Q_0 = "Q" in e.parts[0].constant, lin.Q[0]
         self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
         charting = []
         for own, where, count, place, _ in places:
@@ -314,8 +313,8 @@ class Newton:
             both = [self._in_chart[nodes], self._from_chart[nodes]]
             charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
         self._chart = None if self.tangent.is_plain else _all(charting)
-        limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
-        self._limits[0] = 1e300, 1e300, 0.0
+        limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
+        folded[0], self._limits = (1e300, 1e300, 0.0), folded[N]
         self._steps = e.steps.bind(
             N,
             [
@@ -324,8 +323,9 @@ class Newton:
             ],
             [self._dz, self._ds, self._dlow, self._dhigh, limits],
         )
-        self._fold_limits = fold("<<+").bind(N, [limits, self._limits, self._limits])
-        totals, self._totals = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        self._fold_limits = fold("<<+").bind(N, [limits, folded, folded])
+        totals, folded = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        self._totals = folded[N]
         trying = []
         for own, where, count, place, units in places:
             moves = (sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds)
@@ -341,11 +341,11 @@ class Newton:
             left = [a[where] for a in (new[0][:N], *new[1:4], *new[7:10], totals)]
             trying.append(own.trial.bind(count, [*given, *(b[where] for b in bounds)], left))
         self._trial = _all(trying)
-        self._fold_totals = fold("+++>").bind(N, [totals, self._totals, self._totals])
-        found, self._found = np.zeros((N, 7)), np.zeros((N + 1, 7))
-        self._found[0] = 0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0
+        self._fold_totals = fold("+++>").bind(N, [totals, folded, folded])
+        found, folded = np.zeros((N, 7)), np.zeros((N + 1, 7))
+        folded[0], self._found = (0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0), folded[N]
         self._measure = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
-        self._fold_found = fold(">>>>+++").bind(N, [found, self._found, self._found])
+        self._fold_found = fold(">>>>+++").bind(N, [found, folded, folded])
         self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
         self._settle = (
             e.settle.bind(
@@ -413,19 +413,19 @@ class Newton:
         began = time.perf_counter()
         if self._curvature is not None and not self._curved:
             self._curvature()
-            self._first_Q = self.linear.Q[0].copy()
+            self._first_Q = self._Q_0.copy()
             self._curved = True
         self._condense()
         self._ends()
         if self._same_Q:
-            self.linear.Q[0] = self._first_Q
-        self.linear.Q[0] += self._start_H
+            self._Q_0[...] = self._first_Q
+        self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
     def errors(self, merit: Merit, tolerance: float) -> Errors:
         self._measure()
         self._fold_found()
-        slope, noise, most, least, multipliers, bounds, all_slopes = self._found[-1].tolist()
+        slope, noise, most, least, multipliers, bounds, all_slopes = self._found.tolist()
         at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
         slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
         rounding = EPS * max(noise, noise_)
@@ -538,7 +538,7 @@ class Newton:
             self.sweep.solve(**self.options)
         except Indefinite:
             return False
-        return math.isfinite(float(self.sweep.x[-1].sum()))
+        return math.isfinite(sum(self._last_step.tolist()))
 
     def _end_slope(self, rows: Array) -> None:
         """The slope of the cost at the end, with bounds there whose values are `rows`."""
@@ -552,14 +552,14 @@ class Newton:
         """The longest steps of the unknowns and of the multipliers, and the slope of the objective along the step."""
         self._steps()
         self._fold_limits()
-        primal, dual, slope = self._limits[-1].tolist()
+        primal, dual, slope = self._limits.tolist()
         if len(self._end_ds):
             self._end_steps()
             one, two, more = self._end_limits.tolist()
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
         else:
-            slope += float(self._gradient @ self.sweep.x[-1])
-        for k, j in self.stages.clocks:
+            slope += float(self._gradient @ self._last_step)
+        for k, j in self._clocks:
             change = abs(self.units.x_at(k)[j] * self.sweep.x[k, j])
             span = self.it.x[k, self.stages.point_place(k, j)]
             primal = min(primal, tuning.DURATION * span / change) if change else primal
@@ -573,7 +573,7 @@ class Newton:
 
     def redirect(self, step: Array) -> None:
         self.sweep.found[...] = step
-        self.sweep.found[-self._duals.size :] += self._duals
+        self._new_duals += self._duals
 
     def keep(self) -> tuple[Array, Array]:
         """The step, for `again`."""
@@ -665,7 +665,7 @@ class Newton:
             self.sweep.solve()
         except Indefinite:
             return
-        found = self.sweep.found[-self._duals.size :]
+        found = self._new_duals
         w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
         with np.errstate(invalid="ignore"):  # what is not finite is named after this
             y = held * np.matmul(lin.D, w)[:, :, 0]
@@ -684,7 +684,7 @@ class Newton:
         self._trial()
         self._ends_trial()
         self._fold_totals()
-        size, objective, cost, worst = self._totals[-1].tolist()
+        size, objective, cost, worst = self._totals.tolist()
         size_, objective_, cost_, worst_ = self._end_total.tolist()
         self.seconds["functions"] += time.perf_counter() - began
         return Merit(size + size_, objective + objective_, cost + cost_, max(worst, worst_))
@@ -699,8 +699,7 @@ class Newton:
             self.it.last.low[...], self.it.last.high[...] = self._new_end_low, self._new_end_high
         self._here[...] = self._there
         if alpha:
-            found = self.sweep.found[-self._duals.size :]
-            self._duals += alpha * (found - self._duals)
+            self._duals += alpha * (self._new_duals - self._duals)
 
     def locate(self) -> str:
         """Where the functions are not finite, and the first of them by name."""

@@ -215,7 +215,7 @@ class TimeSweep:
             return False
         assert self._close is not None
         self._close()
-        return bool(0 <= self._trace[0] < 1 / DOUBTFUL)
+        return 0 <= self._trace.item() < 1 / DOUBTFUL
 
     def residual(self, shift: float) -> tuple[Array, ...]:
         """What a step leaves of (1)-(3) and of the conditions for a minimum: q, r, b, c_0, c."""
