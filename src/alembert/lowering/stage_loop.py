@@ -85,8 +85,8 @@ class StageLoop:
             if run is not code:
                 code, workspace = run, np.empty(len(room))
             if self._left == math.inf:
-                library, words = self._libraries[-1], (count, ctypes.addressof(table), _aligned(workspace))
-                loop, kept = library.addresses[f"{STEP}_loop"], (table, workspace, library)
+                loop, kept = ctypes.cast(run, ctypes.c_void_p).value or 0, (table, workspace, self)
+                words = count, ctypes.addressof(table), _aligned(workspace)
                 good = fastcall.again(shared_entry("again"), loop, words, kept)
             return int(run(count, table, _aligned(workspace)))
 
