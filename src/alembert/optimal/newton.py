@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,14 +129,14 @@ class Newton:
         it.x[...], it.u[...], it.z[...] = x, u, z
         limits = (stages.lower, stages.upper, stages.end_lower, stages.end_upper)
         if any(a is not b for a, b in zip(limits, self._bounds_of, strict=True)) or mu != self._bounds_mu:
-            it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
-            it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
-            self.has_equations = bool(it.path.held.any() or it.last.held.any())
+            low, high = (np.concatenate([a.ravel(), b]) for a, b in (limits[::2], limits[1::2]))
+            self.bounds.take(Bounds.within(self.bounds.slack, low, high, mu))
+            self.has_equations = bool(self.bounds.held.any())
             self._end_held = bool(it.last.held.any())
             self._bounds_of, self._bounds_mu = limits, mu
-            self._bounds = tuple(a.copy() for b in (it.path, it.last) for a in b.arrays)
+            self._bounds = tuple(a.copy() for a in self.bounds.arrays)
         else:
-            for a, value in zip((*it.path.arrays, *it.last.arrays), self._bounds, strict=True):
+            for a, value in zip(self.bounds.arrays, self._bounds, strict=True):
                 a[...] = value
         if units is not None:
             self.units.copy(units)
@@ -151,15 +150,14 @@ class Newton:
         if units is not None:  # `begin` follows
             self._look()
             return
-        if it.path.slack.size or it.last.slack.size:
+        if self.bounds.slack.size:
             self._enter()
 
     def _measure_units(self) -> None:
         """Units and the scale of the cost, where the functions are finite."""
-        bounds = (self.it.path, self.it.last)
-        marks = [(b.held, b.has_lower, b.has_upper) for b in bounds]
-        kept = [[mark.copy() for mark in own] for own in marks]
-        for mark in (*marks[0], *marks[1]):
+        marks = (self.bounds.held, self.bounds.has_lower, self.bounds.has_upper)
+        kept = [mark.copy() for mark in marks]
+        for mark in marks:
             mark[...] = 0.0
         self.linearise()
         lin = self.linear
@@ -171,9 +169,8 @@ class Newton:
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
         self._curved = False
-        for own, before in zip(marks, kept, strict=True):
-            for mark, value in zip(own, before, strict=True):
-                mark[...] = value
+        for mark, value in zip(marks, kept, strict=True):
+            mark[...] = value
 
     @property
     def tangents(self) -> list[StepTangent]:
@@ -209,29 +206,31 @@ class Newton:
         stages = self.stages
         N, (n, _, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
-        shapes = (*points, (N, nd), (N, nd), (N, nd), (rows,))
         residuals = ((N, n), (N, nz), (N, nd), (rows,))
-        self._here, here = together(*shapes, *residuals)
-        self._there, self._new = together(*shapes, *residuals)
-        self._gap, self._implicit, self._d, self._rows = here[7:]
+        shapes = (*points, *[(N, nd), (rows,)] * 3, *residuals)  # of bounds, and at the end
+        self._here, here = together(*shapes)
+        self._there, self._new = together(*shapes)
+        self._gap, self._implicit, self._d, self._rows = here[9:]
         self._missed, self._missed_by = together(*residuals, (first,), (last,))
         self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
-        path = Bounds.within(here[3], stages.lower, stages.upper, 1.0)
-        final = Bounds.within(here[6], stages.end_lower, stages.end_upper, 1.0)
-        path = replace(path, slack=here[3], low=here[4], high=here[5])
-        final = replace(final, slack=here[6])
+        count, before = N * nd + rows, sum(math.prod(shape) for shape in points)
+        both = [self._here[before + k * count :][:count] for k in range(3)]
+        self.bounds = Bounds(*both, *np.zeros((5, count)))
+        self._bounded, self._new_bounded = (a[len(a) - count :] for a in (self._here, self._there))
+        marks = self.bounds.arrays[3:]
+        path = Bounds(*here[3:9:2], *(a[: N * nd].reshape(N, nd) for a in marks))
+        final = Bounds(*here[4:9:2], *(a[N * nd :] for a in marks))
         self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
 
     def _enter(self) -> None:
         """Slacks at the values of the guess, pushed off their bounds."""
         self._look()
-        self.it.path.begin(self._d, self.mu)
-        self.it.last.begin(self._rows, self.mu)
+        self.bounds.begin(self._bounded, self.mu)
 
     def _look(self) -> None:
         """What is bounded, at the guess."""
         self.try_(0.0)
-        self._d[...], self._rows[...] = self._new[9], self._new[10]
+        self._bounded[...] = self._new_bounded
 
     def multipliers(self, warm: Warm) -> tuple[Array, ...]:
         """Costates, sigma, eta, low and high along the path and at the end, as the iterate has them."""
@@ -269,8 +268,8 @@ class Newton:
 
     def enter(self, low: Array, high: Array, end_low: Array, end_high: Array) -> None:
         """Slacks for these multipliers of bounds, and the barrier."""
-        self.it.path.begin(self._d, self.mu, (low, high))
-        self.it.last.begin(self._rows, self.mu, (end_low, end_high))
+        expected = np.concatenate([low.ravel(), end_low]), np.concatenate([high.ravel(), end_high])
+        self.bounds.begin(self._bounded, self.mu, expected)
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
@@ -338,7 +337,7 @@ class Newton:
                 self._mu,
                 self._scale,
             ]
-            left = [a[where] for a in (new[0][:N], *new[1:4], *new[7:10], totals)]
+            left = [a[where] for a in (new[0][:N], *new[1:4], *new[9:12], totals)]
             trying.append(own.trial.bind(count, [*given, *(b[where] for b in bounds)], left))
         self._trial = _all(trying)
         self._fold_totals = fold("+++>").bind(N, [totals, folded, folded])
@@ -351,7 +350,7 @@ class Newton:
             e.settle.bind(
                 N,
                 [self._dlow, self._dhigh, self._taken, self._dual, self._mu, new[3], *bounds[1:]],
-                [new[4], new[5]],
+                [new[5], new[7]],
             )
             if nd
             else None
@@ -359,7 +358,6 @@ class Newton:
         ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
         final = [a[None] for a in it.last.arrays]
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
-        self._new_end_low, self._new_end_high = np.zeros(rows), np.zeros(rows)
         self._end_found, self._end_total = np.zeros(6), np.zeros(4)
         self._end_values, self._end_limits = np.zeros(rows), np.zeros(3)
         self._end_dlow, self._end_dhigh = np.zeros(rows), np.zeros(rows)
@@ -373,8 +371,8 @@ class Newton:
                 [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, self._end_limits)],
             )
             moved = [a[None] for a in (self._end_dlow, self._end_dhigh)]
-            moved += [self._taken, self._dual, self._mu, new[6][None], *final[1:]]
-            self._settle_end = settle.bind(1, moved, [self._new_end_low[None], self._new_end_high[None]])
+            moved += [self._taken, self._dual, self._mu, new[4][None], *final[1:]]
+            self._settle_end = settle.bind(1, moved, [new[6][None], new[8][None]])
         self._ends = e.ends.bind(
             1,
             [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
@@ -394,7 +392,7 @@ class Newton:
             1,
             [*ends, sweep.x[:1], sweep.x[-1:], self._end_ds[None], self._alpha, self._mu, *final],
             [
-                *(new[0][-1:], new[6][None], self._new_start[None], self._new_end[None], new[10][None]),
+                *(new[0][-1:], new[4][None], self._new_start[None], self._new_end[None], new[12][None]),
                 self._end_total[None],
             ],
         )
@@ -584,12 +582,10 @@ class Newton:
 
     def state(self) -> tuple[Array, ...]:
         """The iterate, for `return_to`."""
-        last = self.it.last
-        return self._here.copy(), self._duals.copy(), last.low.copy(), last.high.copy()
+        return self._here.copy(), self._duals.copy()
 
     def return_to(self, state: tuple[Array, ...]) -> None:
-        last = self.it.last
-        self._here[...], self._duals[...], last.low[...], last.high[...] = state
+        self._here[...], self._duals[...] = state
 
     def begin_corrections(self) -> None:
         it = self.it
@@ -610,7 +606,7 @@ class Newton:
         """Solve for (1), where the last trial was at `alpha`."""
         began = time.perf_counter()
         self._missed *= alpha
-        self._miss(self._there, self._new[3], self._new[6], self._new_start, self._new_end)
+        self._miss(self._there, self._new[3], self._new[4], self._new_start, self._new_end)
         gap, implicit, path, rows, start, end = self._missed_by
         lin, n = self.linear, self.linear.A.shape[1]
         lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
@@ -646,8 +642,7 @@ class Newton:
         """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""
         lin, n = self.linear, self.linear.A.shape[1]
         self._duals[...] = 0.0
-        for bounds in (self.it.path, self.it.last):
-            bounds.high[bounds.held > 0] = 0.0
+        self.bounds.high[self.bounds.held > 0] = 0.0
         self.linearise()
         lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
         held, end_held = self.it.path.held, self.it.last.held
@@ -696,7 +691,6 @@ class Newton:
             self._settle()
         if len(self._end_ds):
             self._settle_end()
-            self.it.last.low[...], self.it.last.high[...] = self._new_end_low, self._new_end_high
         self._here[...] = self._there
         if alpha:
             self._duals += alpha * (self._new_duals - self._duals)
