@@ -1,5 +1,6 @@
 """The entry points that Python calls directly: what they accept, and that they count references right."""
 
+import ctypes
 import gc
 import resource
 import sys
@@ -10,9 +11,10 @@ import pytest
 from engine_helpers import kernel_of, pendulum_like, same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel, fastcall
-from alembert.engine.kernel import BODY
+from alembert.engine.kernel import BODY, shared_entry
 from alembert.engine.target import host
 from alembert.errors import ArgumentError
+from alembert.lowering.stage_loop import StageLoop
 
 pytestmark = pytest.mark.skipif(not fastcall.supported(), reason="the general path is used on this platform")
 
@@ -189,6 +191,40 @@ def test_general_path_alone_gives_the_same(monkeypatch, kernel, state):
     out = np.zeros(N), np.zeros(1)
     general.fast()(*state, *out)
     assert same_bits(out[0], kernel(*state)[0])
+
+
+@pytest.mark.parametrize("count", [1, 21])
+@pytest.mark.parametrize("supported", [True, False])
+def test_bound_kernels_run_again_on_what_their_arrays_then_hold(monkeypatch, kernel, count, supported):
+    monkeypatch.setattr(fastcall, "supported", lambda: supported)
+    given = np.random.default_rng(1).standard_normal((3, count, N))
+    left = np.zeros((count, N)), np.zeros((count, 1))
+    run = kernel.prepare(1).prepare().bind(count, list(given), left)
+    for _ in range(3):  # by the table of the kernel, and from then on by one call without arguments
+        given *= 0.5
+        run()
+        for x, y in zip(left, kernel(*given), strict=True):
+            assert same_bits(x, y)
+
+
+def test_what_machine_code_leaves_of_its_words():
+    """The status of a kernel and the stages of a loop are both 32 bits, and small numbers have no references to lose."""
+    x, before = ca.SX.sym("x"), ca.SX.sym("before")
+    step = ca.Function("step", [x, before], [x + before, 3 - x])
+    loop = StageLoop(step, [0, 0, 1, 0], backward=False, stop=1)
+    values, sums, room = np.arange(6.0), np.zeros(7), np.zeros(6)
+    run = loop.bind(6, [values, sums, sums, room])
+    assert [run() for _ in range(1000)] == [3] * 1000
+    values[...] = 1.0
+    assert run() == 6
+    assert sums[-1] == 6.0
+
+
+def test_other_threads_may_run_beside_bound_kernels():
+    """Python's lock is not held meanwhile: Python itself says so, as the machine code that is called."""
+    held = ctypes.cast(ctypes.pythonapi.PyGILState_Check, ctypes.c_void_p).value or 0
+    assert fastcall.again(shared_entry("again"), held, (), None)() == 0
+    assert ctypes.pythonapi.PyGILState_Check() == 1
 
 
 def test_entry_points_are_not_compiled_with_a_kernel(kernel):

@@ -22,7 +22,9 @@ def linear(stages, exact=False):
     rng = np.random.default_rng(3)
     x = stages.chart.move(x, 0.3 * rng.normal(size=(len(x), stages.chart.tangent)))
     evaluation = Evaluation(stages, exact=exact)
-    return Newton(stages, evaluation, x, u + rng.normal(size=u.shape), z, 0.1, scaled=False)
+    found = Newton(stages, evaluation, x, u + rng.normal(size=u.shape), z, 0.1, scaled=False)
+    found.linearise()
+    return found
 
 
 @pytest.mark.parametrize(

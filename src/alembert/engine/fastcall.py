@@ -1,11 +1,12 @@
 """Single states straight from Python to machine code.
 
 For one state the work takes less time than checking arguments in Python. So kernels have two entry points that Python
-calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR, and a loop for arrays that are checked already:
+calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR, and two for arrays that are checked already:
 
     call(arguments...) -> new arrays
     into(arguments..., results...) -> None, filling the caller's arrays
     states(one, count, table, first, last): one state after the other
+    again() -> a number: machine code on always the same words; a call by ctypes takes five times longer
 
 All kernels share their code. What is a kernel's own is `i32 NAME_one(ptr pointers)`, which runs the body on data that the
 pointers lead to, and for `call` and `into` a table of words, an array that is the `self` of its functions: addresses and
@@ -55,6 +56,7 @@ _TABLE = (
     "all",
     "scalars",
 )
+_AGAIN = ("leave", "return", "number", "code", "word_0", "word_1", "word_2", "word_3", "word_4")
 _COUNTS = ("inputs", "outputs", "all", "scalars")
 _WORDS = 4  # of an argument or a result
 MOST = 64
@@ -159,8 +161,31 @@ def one_state(name: str, count: int, workspace: int) -> str:
 
 
 def entry_points() -> str:
-    """IR of `alembert_states`, of `ptr alembert_call(ptr self, ptr args, i64 nargs, ptr kwnames)` and `alembert_into`."""
-    return _STATES + _entry("call", "inputs", _CALL) + _entry("into", "all", _INTO)
+    """IR of `alembert_states`, `alembert_again`, `ptr alembert_call(ptr self, ptr args, i64 nargs, ptr kwnames)` and
+    `alembert_into`."""
+    return _STATES + _again() + _entry("call", "inputs", _CALL) + _entry("into", "all", _INTO)
+
+
+def _again() -> str:
+    """Others may run while the machine code does. It may take less words than it is given, and leave half a number."""
+    kinds = {name: "i64" if name.startswith("word") else "ptr" for name in _AGAIN}
+    loads = "\n".join(
+        f"  %{name}_at = getelementptr i64, ptr %table, i64 {k}\n  %{name} = load {kind}, ptr %{name}_at"
+        for k, (name, kind) in enumerate(kinds.items())
+    )
+    return f"""
+define ptr @alembert_again(ptr %self, ptr %nothing) #0 {{
+  %table_at = getelementptr i8, ptr %self, i64 {DATA}
+  %table = load ptr, ptr %table_at
+{loads}
+  %thread = call ptr %leave()
+  %status = call i64 %code({", ".join(f"i64 %{name}" for name in kinds if name.startswith("word"))})
+  call void %return(ptr %thread)
+  %low = and i64 %status, 4294967295
+  %answer = call ptr %number(i64 %low)
+  ret ptr %answer
+}}
+"""
 
 
 def _entry(name: str, count: str, body: str) -> str:
@@ -473,22 +498,42 @@ def bind(
     for k, shape in enumerate(shapes):
         flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if k >= len(inputs) else 0)
         words += [len(shape), flags, shape.ctypes.data, 8 * math.prod(shape.tolist())]
+    return _made(_definition(name, entry, documentation), words, (shapes, fallback, owner))
+
+
+def again(entry: int, code: int, arguments: Sequence[int], owner: object) -> Callable[[], int]:
+    """A function that calls `code` with these words, at most five, and returns what that leaves: a number of 32 bits.
+
+    `entry` is where `alembert_again` is; it keeps `owner` alive, what the words lead to.
+    """
+    given = [*arguments, *[0] * (5 - len(arguments))]
+    if not supported():
+        call = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_int64] * len(given))(code)
+        return lambda _kept=owner: int(call(*given))  # type: ignore[misc]
+    words = [*(_addresses()[name] for name in _AGAIN[:3]), code, *given]
+    return _made(_definition("again", entry, "", flags=_NO_ARGUMENTS), words, owner)
+
+
+def _made(definition: _MethodDefinition, words: list[int], kept: object) -> Callable[..., Any]:
+    """A function with a table of its own."""
     table = np.array(words, dtype=np.int64).view(_Table)
-    table.kept = shapes, fallback, owner
+    table.kept = kept
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     create.restype = ctypes.py_object
-    function: Callable[..., Any] = create(
-        ctypes.addressof(_definition(name, entry, documentation)), table, None
-    )
+    function: Callable[..., Any] = create(ctypes.addressof(definition), table, None)
     return function
 
 
+_NO_ARGUMENTS, _FAST_WITH_KEYWORDS = 0x04, 0x80 | 0x02
+
+
 @functools.cache
-def _definition(name: str, entry: int, documentation: str) -> _MethodDefinition:
+def _definition(
+    name: str, entry: int, documentation: str, flags: int = _FAST_WITH_KEYWORDS
+) -> _MethodDefinition:
     """Kept for good: a function reads it when it ends, and the collector may have emptied its table by then."""
-    fast_with_keywords = 0x80 | 0x02
-    return _MethodDefinition(name.encode(), entry, fast_with_keywords, documentation.encode())
+    return _MethodDefinition(name.encode(), entry, flags, documentation.encode())
 
 
 @functools.cache
@@ -510,4 +555,7 @@ def _addresses() -> dict[str, int]:
         "tuple_new": address(python.PyTuple_New),
         "tuple_set": address(python.PyTuple_SetItem),
         "none": id(None),
+        "leave": address(python.PyEval_SaveThread),
+        "return": address(python.PyEval_RestoreThread),
+        "number": address(python.PyLong_FromLongLong),
     }

@@ -157,14 +157,18 @@ class Kernel:
             table += [address(x), 0 if single else 8 * a.size, 8]
         words = _words(len(table))(*table)
         kept = (inputs, outputs)
-        good: _Compiled | None = None
+        good: Callable[[], int] | None = None
 
         def run(_kept: Any = kept) -> None:
             nonlocal good
-            code = good or self._machine_code(lanes, blocks)  # kept until it has run
-            if code.batch(words, 0, count) == NO_MEMORY:
+            if good is not None:
+                status = good()
+            else:
+                code = self._machine_code(lanes, blocks)  # kept until it has run
+                status = code.batch(words, 0, count)
+                good = code.again(words, count) if code.left == math.inf else None
+            if status == NO_MEMORY:
                 raise MemoryError(f"no memory for the workspace of {self.name}")
-            good = code if code.left == math.inf else None
 
         self._machine_code(lanes)
         return run
@@ -402,9 +406,8 @@ class _Compiled:
         shapes = [a.shape for a in kernel.arguments], [a.shape for a in kernel.results]
 
         def bound(entry: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
-            address = loader.shared_function(entry_symbol(entry, host()))
             own = library.addresses[_entry(1)], *shapes, kernel.name, kernel._documentation
-            return fastcall.bind(address, *own, fallback, library)
+            return fastcall.bind(shared_entry(entry), *own, fallback, library)
 
         self.call, self.into = bound("call", kernel._evaluate), bound("into", kernel._evaluate_into)
 
@@ -413,8 +416,14 @@ class _Compiled:
         address = self.library.addresses[_entry(self.lanes)]
         if self.lanes > 1:
             return BATCH(address)
-        states = STATES(loader.shared_function(entry_symbol("states", host())))
-        return functools.partial(states, address, count)
+        return functools.partial(STATES(shared_entry("states")), address, count)
+
+    def again(self, table: ctypes.Array[ctypes.c_int64], count: int) -> Callable[[], int]:
+        """The same over all `count` states of always the same arrays."""
+        code, words = self.library.addresses[_entry(self.lanes)], (ctypes.addressof(table), 0, count)
+        if self.lanes == 1:
+            code, words = shared_entry("states"), (code, len(table) // 3, *words)
+        return fastcall.again(shared_entry("again"), code, words, (table, self.library))
 
     def spend(self, runs: float, beside: int) -> bool:
         """Count further runs and operations; whether good code would have been better."""
@@ -445,6 +454,11 @@ class _Compiled:
 def _entry(lanes: int) -> str:
     """What a kernel's machine code has for the outside."""
     return f"{BODY}_one" if lanes == 1 else f"{BODY}_batch"
+
+
+def shared_entry(entry: str) -> int:
+    """Where an entry point is that all kernels share."""
+    return loader.shared_function(entry_symbol(entry, host()))
 
 
 NO_MEMORY, NOT_FINITE = 1, 2  # what the function for batches returns

@@ -220,7 +220,7 @@ def _symbol(target: Target, group: str, function: str) -> str:
 def shared_functions(group: str, lanes: int) -> list[str]:
     """What a group holds."""
     if group == "entries":
-        return ["call", "into", "states"]
+        return ["call", "into", "states", "again"]
     if group != "packing":
         return [{"sincos": "sincos", "interpreter": "run"}.get(group, "leave")]
     return ["place", "pack", "unpack", "check", "outlet"]

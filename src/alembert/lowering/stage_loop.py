@@ -16,10 +16,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import codegen, elimination, loader, loops
+from alembert.engine import codegen, elimination, fastcall, loader, loops
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.elimination import EliminationSource
-from alembert.engine.kernel import FEWEST_BOUND, address
+from alembert.engine.kernel import FEWEST_BOUND, address, shared_entry
 from alembert.engine.loader import Module
 from alembert.engine.target import Target
 
@@ -74,17 +74,21 @@ class StageLoop:
         """The loop on always the same arrays."""
         self(0, *arrays)
         table = (ctypes.c_int64 * len(arrays))(*(address(x) for x in arrays))
-        code, workspace, place = None, np.empty(0), 0
+        code, workspace = None, np.empty(0)
+        good: Callable[[], int] | None = None
 
         def bound(_kept: Any = arrays) -> int:
-            nonlocal code, workspace, place
-            if code is not None and self._left == math.inf:
-                return int(code(count, table, place))
+            nonlocal code, workspace, good
+            if good is not None:
+                return good()
             run, room = self._made(count)
             if run is not code:
                 code, workspace = run, np.empty(len(room))
-                place = _aligned(workspace)
-            return int(run(count, table, place))
+            if self._left == math.inf:
+                loop, kept = ctypes.cast(run, ctypes.c_void_p).value or 0, (table, workspace, self)
+                words = count, ctypes.addressof(table), _aligned(workspace)
+                good = fastcall.again(shared_entry("again"), loop, words, kept)
+            return int(run(count, table, _aligned(workspace)))
 
         return bound
 

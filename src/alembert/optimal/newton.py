@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ Array = np.ndarray
 EPS = float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(NamedTuple):
     """How far an iterate is from the conditions for a minimum."""
 
     slope: float
@@ -90,6 +88,7 @@ class Newton:
         self.first = Conditions(np.zeros((first, n)), np.zeros(first))
         self.last = Conditions(np.zeros((last, n)), np.zeros(last))
         self.sweep = TimeSweep(self.linear, self.first, self.last)
+        self._last_step, self._new_duals = self.sweep.x[N], self.sweep.found[-self._duals.size :]
         self._step, (self._dz, self._ds, self._dlow, self._dhigh, self._end_ds) = together(
             (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
         )
@@ -130,14 +129,14 @@ class Newton:
         it.x[...], it.u[...], it.z[...] = x, u, z
         limits = (stages.lower, stages.upper, stages.end_lower, stages.end_upper)
         if any(a is not b for a, b in zip(limits, self._bounds_of, strict=True)) or mu != self._bounds_mu:
-            it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
-            it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
-            self.has_equations = bool(it.path.held.any() or it.last.held.any())
+            low, high = (np.concatenate([a.ravel(), b]) for a, b in (limits[::2], limits[1::2]))
+            self.bounds.take(Bounds.within(self.bounds.slack, low, high, mu))
+            self.has_equations = bool(self.bounds.held.any())
             self._end_held = bool(it.last.held.any())
             self._bounds_of, self._bounds_mu = limits, mu
-            self._bounds = tuple(a.copy() for b in (it.path, it.last) for a in b.arrays)
+            self._bounds = tuple(a.copy() for a in self.bounds.arrays)
         else:
-            for a, value in zip((*it.path.arrays, *it.last.arrays), self._bounds, strict=True):
+            for a, value in zip(self.bounds.arrays, self._bounds, strict=True):
                 a[...] = value
         if units is not None:
             self.units.copy(units)
@@ -151,16 +150,14 @@ class Newton:
         if units is not None:  # `begin` follows
             self._look()
             return
-        if it.path.slack.size or it.last.slack.size:
+        if self.bounds.slack.size:
             self._enter()
-        self.linearise()
 
     def _measure_units(self) -> None:
         """Units and the scale of the cost, where the functions are finite."""
-        bounds = (self.it.path, self.it.last)
-        marks = [(b.held, b.has_lower, b.has_upper) for b in bounds]
-        kept = [[mark.copy() for mark in own] for own in marks]
-        for mark in (*marks[0], *marks[1]):
+        marks = (self.bounds.held, self.bounds.has_lower, self.bounds.has_upper)
+        kept = [mark.copy() for mark in marks]
+        for mark in marks:
             mark[...] = 0.0
         self.linearise()
         lin = self.linear
@@ -172,9 +169,8 @@ class Newton:
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
         self._curved = False
-        for own, before in zip(marks, kept, strict=True):
-            for mark, value in zip(own, before, strict=True):
-                mark[...] = value
+        for mark, value in zip(marks, kept, strict=True):
+            mark[...] = value
 
     @property
     def tangents(self) -> list[StepTangent]:
@@ -210,29 +206,31 @@ class Newton:
         stages = self.stages
         N, (n, _, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
-        shapes = (*points, (N, nd), (N, nd), (N, nd), (rows,))
         residuals = ((N, n), (N, nz), (N, nd), (rows,))
-        self._here, here = together(*shapes, *residuals)
-        self._there, self._new = together(*shapes, *residuals)
-        self._gap, self._implicit, self._d, self._rows = here[7:]
+        shapes = (*points, *[(N, nd), (rows,)] * 3, *residuals)  # of bounds, and at the end
+        self._here, here = together(*shapes)
+        self._there, self._new = together(*shapes)
+        self._gap, self._implicit, self._d, self._rows = here[9:]
         self._missed, self._missed_by = together(*residuals, (first,), (last,))
         self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
-        path = Bounds.within(here[3], stages.lower, stages.upper, 1.0)
-        final = Bounds.within(here[6], stages.end_lower, stages.end_upper, 1.0)
-        path = replace(path, slack=here[3], low=here[4], high=here[5])
-        final = replace(final, slack=here[6])
+        count, before = N * nd + rows, sum(math.prod(shape) for shape in points)
+        both = [self._here[before + k * count :][:count] for k in range(3)]
+        self.bounds = Bounds(*both, *np.zeros((5, count)))
+        self._bounded, self._new_bounded = (a[len(a) - count :] for a in (self._here, self._there))
+        marks = self.bounds.arrays[3:]
+        path = Bounds(*here[3:9:2], *(a[: N * nd].reshape(N, nd) for a in marks))
+        final = Bounds(*here[4:9:2], *(a[N * nd :] for a in marks))
         self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
 
     def _enter(self) -> None:
         """Slacks at the values of the guess, pushed off their bounds."""
         self._look()
-        self.it.path.begin(self._d, self.mu)
-        self.it.last.begin(self._rows, self.mu)
+        self.bounds.begin(self._bounded, self.mu)
 
     def _look(self) -> None:
         """What is bounded, at the guess."""
         self.try_(0.0)
-        self._d[...], self._rows[...] = self._new[9], self._new[10]
+        self._bounded[...] = self._new_bounded
 
     def multipliers(self, warm: Warm) -> tuple[Array, ...]:
         """Costates, sigma, eta, low and high along the path and at the end, as the iterate has them."""
@@ -270,15 +268,15 @@ class Newton:
 
     def enter(self, low: Array, high: Array, end_low: Array, end_high: Array) -> None:
         """Slacks for these multipliers of bounds, and the barrier."""
-        self.it.path.begin(self._d, self.mu, (low, high))
-        self.it.last.begin(self._rows, self.mu, (end_low, end_high))
+        expected = np.concatenate([low.ravel(), end_low]), np.concatenate([high.ravel(), end_high])
+        self.bounds.begin(self._bounded, self.mu, expected)
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
         N, (n, m, nz, nd) = stages.count, stages.sizes
         p, s = self._p, self._s
         rows = len(stages.end_bounded)
-        self._parts = e.parts
+        self._parts, self._clocks = e.parts, stages.clocks
         wheres = [part.where for part in stages.parts]
         bounds = it.path.arrays
         self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
@@ -306,7 +304,7 @@ class Newton:
                 given = [*place[:3], s[where], p_own, units.stage, self._scale]
                 bending.append(own.curvature.bind(len(x), given, constant))
         self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
-        self._same_Q = "Q" in e.parts[0].constant
+        self._same_Q, self._Q_0 = "Q" in e.parts[0].constant, lin.Q[0]
         self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
         charting = []
         for own, where, count, place, _ in places:
@@ -314,8 +312,8 @@ class Newton:
             both = [self._in_chart[nodes], self._from_chart[nodes]]
             charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
         self._chart = None if self.tangent.is_plain else _all(charting)
-        limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
-        self._limits[0] = 1e300, 1e300, 0.0
+        limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
+        folded[0], self._limits = (1e300, 1e300, 0.0), folded[N]
         self._steps = e.steps.bind(
             N,
             [
@@ -324,8 +322,9 @@ class Newton:
             ],
             [self._dz, self._ds, self._dlow, self._dhigh, limits],
         )
-        self._fold_limits = fold("<<+").bind(N, [limits, self._limits, self._limits])
-        totals, self._totals = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        self._fold_limits = fold("<<+").bind(N, [limits, folded, folded])
+        totals, folded = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        self._totals = folded[N]
         trying = []
         for own, where, count, place, units in places:
             moves = (sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds)
@@ -338,20 +337,20 @@ class Newton:
                 self._mu,
                 self._scale,
             ]
-            left = [a[where] for a in (new[0][:N], *new[1:4], *new[7:10], totals)]
+            left = [a[where] for a in (new[0][:N], *new[1:4], *new[9:12], totals)]
             trying.append(own.trial.bind(count, [*given, *(b[where] for b in bounds)], left))
         self._trial = _all(trying)
-        self._fold_totals = fold("+++>").bind(N, [totals, self._totals, self._totals])
-        found, self._found = np.zeros((N, 7)), np.zeros((N + 1, 7))
-        self._found[0] = 0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0
+        self._fold_totals = fold("+++>").bind(N, [totals, folded, folded])
+        found, folded = np.zeros((N, 7)), np.zeros((N + 1, 7))
+        folded[0], self._found = (0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0), folded[N]
         self._measure = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
-        self._fold_found = fold(">>>>+++").bind(N, [found, self._found, self._found])
+        self._fold_found = fold(">>>>+++").bind(N, [found, folded, folded])
         self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
         self._settle = (
             e.settle.bind(
                 N,
                 [self._dlow, self._dhigh, self._taken, self._dual, self._mu, new[3], *bounds[1:]],
-                [new[4], new[5]],
+                [new[5], new[7]],
             )
             if nd
             else None
@@ -359,7 +358,6 @@ class Newton:
         ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
         final = [a[None] for a in it.last.arrays]
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
-        self._new_end_low, self._new_end_high = np.zeros(rows), np.zeros(rows)
         self._end_found, self._end_total = np.zeros(6), np.zeros(4)
         self._end_values, self._end_limits = np.zeros(rows), np.zeros(3)
         self._end_dlow, self._end_dhigh = np.zeros(rows), np.zeros(rows)
@@ -373,8 +371,8 @@ class Newton:
                 [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, self._end_limits)],
             )
             moved = [a[None] for a in (self._end_dlow, self._end_dhigh)]
-            moved += [self._taken, self._dual, self._mu, new[6][None], *final[1:]]
-            self._settle_end = settle.bind(1, moved, [self._new_end_low[None], self._new_end_high[None]])
+            moved += [self._taken, self._dual, self._mu, new[4][None], *final[1:]]
+            self._settle_end = settle.bind(1, moved, [new[6][None], new[8][None]])
         self._ends = e.ends.bind(
             1,
             [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
@@ -394,7 +392,7 @@ class Newton:
             1,
             [*ends, sweep.x[:1], sweep.x[-1:], self._end_ds[None], self._alpha, self._mu, *final],
             [
-                *(new[0][-1:], new[6][None], self._new_start[None], self._new_end[None], new[10][None]),
+                *(new[0][-1:], new[4][None], self._new_start[None], self._new_end[None], new[12][None]),
                 self._end_total[None],
             ],
         )
@@ -413,19 +411,19 @@ class Newton:
         began = time.perf_counter()
         if self._curvature is not None and not self._curved:
             self._curvature()
-            self._first_Q = self.linear.Q[0].copy()
+            self._first_Q = self._Q_0.copy()
             self._curved = True
         self._condense()
         self._ends()
         if self._same_Q:
-            self.linear.Q[0] = self._first_Q
-        self.linear.Q[0] += self._start_H
+            self._Q_0[...] = self._first_Q
+        self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
     def errors(self, merit: Merit, tolerance: float) -> Errors:
         self._measure()
         self._fold_found()
-        slope, noise, most, least, multipliers, bounds, all_slopes = self._found[-1].tolist()
+        slope, noise, most, least, multipliers, bounds, all_slopes = self._found.tolist()
         at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
         slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
         rounding = EPS * max(noise, noise_)
@@ -538,7 +536,7 @@ class Newton:
             self.sweep.solve(**self.options)
         except Indefinite:
             return False
-        return math.isfinite(float(self.sweep.x[-1].sum()))
+        return math.isfinite(sum(self._last_step.tolist()))
 
     def _end_slope(self, rows: Array) -> None:
         """The slope of the cost at the end, with bounds there whose values are `rows`."""
@@ -552,14 +550,14 @@ class Newton:
         """The longest steps of the unknowns and of the multipliers, and the slope of the objective along the step."""
         self._steps()
         self._fold_limits()
-        primal, dual, slope = self._limits[-1].tolist()
+        primal, dual, slope = self._limits.tolist()
         if len(self._end_ds):
             self._end_steps()
             one, two, more = self._end_limits.tolist()
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
         else:
-            slope += float(self._gradient @ self.sweep.x[-1])
-        for k, j in self.stages.clocks:
+            slope += float(self._gradient @ self._last_step)
+        for k, j in self._clocks:
             change = abs(self.units.x_at(k)[j] * self.sweep.x[k, j])
             span = self.it.x[k, self.stages.point_place(k, j)]
             primal = min(primal, tuning.DURATION * span / change) if change else primal
@@ -573,7 +571,7 @@ class Newton:
 
     def redirect(self, step: Array) -> None:
         self.sweep.found[...] = step
-        self.sweep.found[-self._duals.size :] += self._duals
+        self._new_duals += self._duals
 
     def keep(self) -> tuple[Array, Array]:
         """The step, for `again`."""
@@ -584,12 +582,10 @@ class Newton:
 
     def state(self) -> tuple[Array, ...]:
         """The iterate, for `return_to`."""
-        last = self.it.last
-        return self._here.copy(), self._duals.copy(), last.low.copy(), last.high.copy()
+        return self._here.copy(), self._duals.copy()
 
     def return_to(self, state: tuple[Array, ...]) -> None:
-        last = self.it.last
-        self._here[...], self._duals[...], last.low[...], last.high[...] = state
+        self._here[...], self._duals[...] = state
 
     def begin_corrections(self) -> None:
         it = self.it
@@ -610,7 +606,7 @@ class Newton:
         """Solve for (1), where the last trial was at `alpha`."""
         began = time.perf_counter()
         self._missed *= alpha
-        self._miss(self._there, self._new[3], self._new[6], self._new_start, self._new_end)
+        self._miss(self._there, self._new[3], self._new[4], self._new_start, self._new_end)
         gap, implicit, path, rows, start, end = self._missed_by
         lin, n = self.linear, self.linear.A.shape[1]
         lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
@@ -646,8 +642,7 @@ class Newton:
         """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""
         lin, n = self.linear, self.linear.A.shape[1]
         self._duals[...] = 0.0
-        for bounds in (self.it.path, self.it.last):
-            bounds.high[bounds.held > 0] = 0.0
+        self.bounds.high[self.bounds.held > 0] = 0.0
         self.linearise()
         lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
         held, end_held = self.it.path.held, self.it.last.held
@@ -665,7 +660,7 @@ class Newton:
             self.sweep.solve()
         except Indefinite:
             return
-        found = self.sweep.found[-self._duals.size :]
+        found = self._new_duals
         w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
         with np.errstate(invalid="ignore"):  # what is not finite is named after this
             y = held * np.matmul(lin.D, w)[:, :, 0]
@@ -684,7 +679,7 @@ class Newton:
         self._trial()
         self._ends_trial()
         self._fold_totals()
-        size, objective, cost, worst = self._totals[-1].tolist()
+        size, objective, cost, worst = self._totals.tolist()
         size_, objective_, cost_, worst_ = self._end_total.tolist()
         self.seconds["functions"] += time.perf_counter() - began
         return Merit(size + size_, objective + objective_, cost + cost_, max(worst, worst_))
@@ -696,11 +691,9 @@ class Newton:
             self._settle()
         if len(self._end_ds):
             self._settle_end()
-            self.it.last.low[...], self.it.last.high[...] = self._new_end_low, self._new_end_high
         self._here[...] = self._there
         if alpha:
-            found = self.sweep.found[-self._duals.size :]
-            self._duals += alpha * (found - self._duals)
+            self._duals += alpha * (self._new_duals - self._duals)
 
     def locate(self) -> str:
         """Where the functions are not finite, and the first of them by name."""

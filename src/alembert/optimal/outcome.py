@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ NO_SLOPE = "; a root or a norm of zero has no slope: add a small number under it
 """what helps most often where a value is finite and its slope is not: drag of a body at rest, a distance of zero"""
 
 
-@dataclass(frozen=True)
-class Iteration:
+class Iteration(NamedTuple):
     """One line of the progress."""
 
     number: int

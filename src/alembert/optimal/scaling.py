@@ -216,7 +216,7 @@ class _Measured:
         stages, where, lin = part.stages.own or part.stages, part.where, newton.linear
         (n, m, nz, nd), full = stages.sizes, part.stages.sizes[0]
         x = newton.it.x[where.start : where.stop + 1, : stages.chart.point]
-        inputs = [*range(n), *range(full, full + m)]
+        inputs = [*range(n), *range(full, full + m)] if full > n else slice(n + m)
         return cls(
             *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
             *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),
@@ -274,8 +274,8 @@ def cost_size(newton: Newton) -> float:
 def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
     """Units of the states as far as the guess and the limits tell them; 0 where they do not."""
     problem, plant, chart = stages.problem, stages.plant, stages.chart
-    steps = chart.difference(points[:-1], points[1:])
-    way = np.ptp(np.concatenate([np.zeros((1, chart.tangent)), np.cumsum(steps, axis=0)]), axis=0)
+    way = np.cumsum(chart.difference(points[:-1], points[1:]), axis=0)
+    way = way.max(axis=0, initial=0.0) - way.min(axis=0, initial=0.0)
     plain = points[:, chart.nq :]
     size = np.concatenate([np.zeros(chart.nv), np.abs(plain).max(axis=0)])
     found = np.where(way > STILL * size, way, size)
@@ -287,19 +287,18 @@ def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
             found[k] = min(found[k], width) if found[k] > 0 else width
     if isinstance(plant, Mechanics):
         nv = plant.model.nv
-        angles = np.array([unit.startswith("rad") for unit in plant.model.space.speed_units])
+        angles = [unit.startswith("rad") for unit in plant.model.space.speed_units]
         momenta = isinstance(plant, Momenta) and in_momenta
-        M = np.eye(nv)
-        if momenta or not angles.all():  # else nothing asks for it
+        if momenta or not all(angles):  # else nothing asks for it
             q, known = points[:, : plant.model.nq], problem.parameter_values
             M = np.abs(plant.tree.mass_matrix(q, parameters=known)).max(axis=0)
-        inertia, mass = (np.diag(M)[which].max(initial=0.0) for which in (angles, ~angles))
-        radius = np.sqrt(inertia / mass) if mass > 0 else 0.0
-        found[:nv] = np.where(angles, 1.0, np.maximum(found[:nv], radius))
+        if not all(angles):
+            turns = np.array(angles)
+            inertia, mass = (np.diag(M)[which].max(initial=0.0) for which in (turns, ~turns))
+            found[:nv] = np.maximum(found[:nv], np.sqrt(inertia / mass) if mass > 0 else 0.0)
+        found[:nv][angles] = 1.0
         speeds = PACE * found[:nv] / T
-        if momenta:
-            speeds = (M * speeds).max(axis=1)
-        found[nv : 2 * nv] = speeds
+        found[nv : 2 * nv] = (M * speeds).max(axis=1) if momenta else speeds
     rest = base + stages.memory
     if problem.periodic:
         found[rest : rest + base] = found[:base]
@@ -330,8 +329,9 @@ def _needed(at: _Measured, x: Array) -> Array:
     best = np.argmax(by.max(axis=0) / np.where(x[:own] > 0, x[:own], np.inf)[:, None], axis=0)
     slopes = by[:, best, np.arange(m)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.median(np.abs(gaps[:, best]) / slopes, axis=0)
-    return np.where(np.isfinite(found), found, 0.0)
+        each = np.sort(np.abs(gaps[:, best]) / slopes, axis=0)  # what is not a number comes last
+    middle = (each[(len(each) - 1) // 2] + each[len(each) // 2]) / 2
+    return np.where(np.isfinite(middle + 0 * each[-1]), middle, 0.0)
 
 
 def _controls(
@@ -352,7 +352,7 @@ def _controls(
         j = int(np.argmax(D[k]))
         width = widths[k] / D[k, j]
         found[j % m] = min(found[j % m], width) if found[j % m] > 0 else width
-    return np.tile(found, points)
+    return np.concatenate([found] * points)
 
 
 def _without_noise(slopes: Array) -> Array:

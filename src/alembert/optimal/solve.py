@@ -317,7 +317,7 @@ class Transcribed:
         _add_seconds(outcome, stalled)
         if outcome.status not in ("solved", "acceptable"):
             return stalled
-        outcome.history = [*stalled.history, *(replace(i, number=done + i.number) for i in outcome.history)]
+        outcome.history = [*stalled.history, *(i._replace(number=done + i.number) for i in outcome.history)]
         return outcome
 
     def _from_straight(self, attempt: Attempt, lost: Outcome) -> Outcome:
@@ -331,7 +331,7 @@ class Transcribed:
         _add_seconds(outcome, lost)
         if outcome.status not in ("solved", "acceptable"):
             return lost
-        outcome.history = [*lost.history, *(replace(i, number=done + i.number) for i in outcome.history)]
+        outcome.history = [*lost.history, *(i._replace(number=done + i.number) for i in outcome.history)]
         outcome.message += "; begun from a straight motion: no way led on from the guess"
         return outcome
 
@@ -351,7 +351,7 @@ class Transcribed:
                 break
             u = attempt.u + infeasible.units.u * self._waves(size, turns)
             outcome = self._run(replace(attempt, u=u, iterations=left, known=None), "sweep")
-            done += [replace(i, number=len(done) + i.number) for i in outcome.history]
+            done += [i._replace(number=len(done) + i.number) for i in outcome.history]
             _add_seconds(outcome, infeasible)
             if outcome.status in ("solved", "acceptable"):
                 outcome.history = done
@@ -393,7 +393,7 @@ class Transcribed:
             outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
             done += outcome.history
             if outcome.status in ("solved", "acceptable"):
-                outcome.history = [replace(i, number=k) for k, i in enumerate(done)]
+                outcome.history = [i._replace(number=k) for k, i in enumerate(done)]
                 outcome.message += f"; begun from the least effort in {span:.4g} s"
                 return outcome
         return infeasible

@@ -204,18 +204,15 @@ class TimeSweep:
         C = self.first.C
         known = C.tobytes()
         if known != self._known:  # conditions on the state itself never change
-            inverse, ways = _start(C.shape, known)
+            inverse, ways, self._regular = _start(C.shape, known)
             self._known = known
-            self._regular = ways.shape == self._open_ways.shape and bool(
-                np.abs(inverse).max(initial=0.0) <= LARGEST_INVERSE
-            )
             if self._regular:
                 self._inverse[...], self._open_ways[...] = inverse, ways
         if not self._regular:
             return False
         assert self._close is not None
         self._close()
-        return bool(0 <= self._trace[0] < 1 / DOUBTFUL)
+        return 0 <= self._trace.item() < 1 / DOUBTFUL
 
     def residual(self, shift: float) -> tuple[Array, ...]:
         """What a step leaves of (1)-(3) and of the conditions for a minimum: q, r, b, c_0, c."""
@@ -295,7 +292,7 @@ def stationary(
 
     x_0 = x_p + Y y with C_0 Y = 0; what the start leaves open, y, and eta are found together.
     """
-    inverse, Y = _start(start.C.shape, start.C.tobytes())
+    inverse, Y, _ = _start(start.C.shape, start.C.tobytes())
     x = -inverse @ start.c
     free, S = Y.shape[1], z[:, 1:]
     if free:
@@ -316,12 +313,15 @@ def stationary(
 
 
 @lru_cache(maxsize=64)
-def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array]:
-    """The pseudoinverse of C_0, and a basis of what it leaves open; conditions on the state itself never change."""
+def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array, bool]:
+    """The pseudoinverse of C_0, a basis of what it leaves open, and whether no rows nearly repeat each other.
+
+    Conditions on the state itself never change.
+    """
     C = np.frombuffer(entries).reshape(shape)
     count, n = shape
     if not count:
-        return np.full((n, 0), np.nan), np.eye(n)
+        return np.full((n, 0), np.nan), np.eye(n), True
     if count <= n:  # C_0' = Q R; where rows nearly repeat each other, singular values tell more
         reflected = np.zeros((n, n), order="F")
         reflected[:, :count] = C.T
@@ -330,12 +330,12 @@ def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array]:
         basis = dorgqr(reflected, tau, overwrite_a=1)[0]
         inverse, failed = dtrtrs(R, basis[:, :count].T)
         if not failed and np.abs(inverse).max() <= LARGEST_INVERSE:
-            return inverse.T, basis[:, count:]
+            return inverse.T, basis[:, count:], True
     if not np.isfinite(C).all():
-        return np.full((n, count), np.nan), np.empty((n, 0))
+        return np.full((n, count), np.nan), np.empty((n, 0)), False
     U, values, V = np.linalg.svd(C)
     rank = int(np.sum(values > 1e-12 * values[0]))
-    return (V[:rank].T / values[:rank]) @ U[:, :rank].T, V[rank:].T
+    return (V[:rank].T / values[:rank]) @ U[:, :rank].T, V[rank:].T, False
 
 
 def _solve_free(system: Array, right: Array, free: int, damping: float, reach: Reach | None) -> Array:
