@@ -59,9 +59,7 @@ from alembert.sweeps import CORIOLIS_FORCES, Tree
 from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
-
-MOST_WITH_FORM = 15
-"""unknowns of a step up to which its Jacobian is straight code for most models"""
+from alembert.sweeps.node import Node
 
 
 def layout(plant: StepModel) -> Layout:
@@ -98,12 +96,8 @@ def stepping_kernel(plant: StepModel) -> Kernel:
 
 
 def with_numbers(plant: StepModel) -> StepModel:
-    """The same with the numbers of the model as parameters, where nothing else that acts depends on them.
-
-    Not for large models: the Jacobian of their steps is made column by column, which then takes a tenth to a third longer.
-    """
-    small = plant.model.nv + sum(plant.rows.values()) <= MOST_WITH_FORM
-    return replace(plant, form=form_of(plant.tree)) if small and plant.elements is None else plant
+    """The same with the numbers of the model as parameters, where nothing else that acts depends on them."""
+    return replace(plant, form=form_of(plant.tree)) if plant.elements is None else plant
 
 
 class DiscreteMechanics:
@@ -290,11 +284,17 @@ def _friction(model: Model, parameters: ca.SX) -> Any:
     joints = tuple(replace(joint, spring=None) for joint in model.joints)
     bare = replace(model, joints=joints)
     tree = Tree.of(bare)
-    nodes = tree.nodes(parameters)
+    values = tree.named(parameters)
+    nodes = {
+        k: Node(s, tree.constants(k, values))
+        for k, s in enumerate(tree.structures)
+        if s.viscous or s.coulomb or s.stiffening
+    }
 
     def friction(v: ca.SX) -> ca.SX:
         total = ca.SX.zeros(model.nv)
-        for node, sv in zip(nodes, tree.v_slices, strict=True):
+        for k, node in nodes.items():
+            sv = tree.v_slices[k]
             own = node.own_effort(ca.SX.zeros(node.nq), v[sv])
             if node.structure.stiffening:
                 own = -Integrals(node.parts, node.nv, node.structure.stiffening).damping @ v[sv]
