@@ -125,7 +125,7 @@ class Tree:
         if frame.node:
             return self.indices[frame.body, frame.node], frame.placement
         node, where = self.carriers[self.model.body_index(frame.body)]
-        return node, where @ frame.placement
+        return node, frame.placement if where is _ORIGIN else where @ frame.placement
 
     @cached_property
     def _content(
