@@ -4,11 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import alembert as al
+from alembert.constraints import kernels
 from alembert.engine import loader
 from alembert.optimal import evaluation
 from alembert.sweeps import form
+from alembert.verify.mechanisms import four_bars, parallelogram
 
 
 @pytest.fixture
@@ -156,15 +159,48 @@ def test_a_second_model_of_one_form_makes_no_stages(made, name):
     assert costs[2] == pytest.approx(costs[0], rel=1e-9)  # nothing of the other model is left
 
 
-def test_a_second_model_of_one_form_makes_no_variational_steps(made):
+@pytest.mark.parametrize("name", ["arm7", "humanoid"])
+def test_a_second_model_of_one_form_makes_no_variational_steps(made, name):
     """The motion is that of the model, not of the first of its form, as another integrator has it."""
-    x, ends = np.full(7, 0.3), []
-    for k, model in enumerate((first := al.library.arm7(), moved(first))):
+    ends = []
+    for k, model in enumerate((first := al.library.make(name), moved(first))):
+        v = np.full(model.nv, 0.3)
+        q = model.integrate(model.neutral(), v)
         options = {"duration": 0.1, "step": 1e-3}
-        run = al.simulate(model, x, x, **options, integrator="variational")
+        run = al.simulate(model, q, v, **options, integrator="variational")
         assert ("simulate" in made) == (k == 0)
         ends.append(run.q[-1])
-        other = al.simulate(model, x, x, **options, integrator="rk4")
+        other = al.simulate(model, q, v, **options, integrator="rk4")
         assert np.abs(run.q[-1] - other.q[-1]).max() < 1e-5  # order 2: h^2 is 1e-6
         made.clear()
     assert np.abs(ends[0] - ends[1]).max() > 1e-4
+
+
+def test_a_second_model_with_loops_makes_no_equations(compiled, monkeypatch):
+    """Neither constraints nor the equations of the tree under them; the motion is that of the model."""
+    graphs = []
+    original = kernels.graph
+    monkeypatch.setattr(kernels, "graph", lambda model: graphs.append(model) or original(model))
+    found = []
+    for k, model in enumerate((first := another(four_bars(3)), another(first))):
+        q, v = parallelogram(model, 0.4, 0.7)
+        tau = np.linspace(-1.0, 1.0, model.nv)
+        a = model.forward_dynamics(q, v, tau)
+        model.forward_dynamics_derivatives(q, v, tau)
+        al.simulate(model, q, v, duration=0.01, step=1e-3, integrator="rk4")
+        run = al.simulate(model, q, v, duration=0.01, step=1e-3, integrator="variational")
+        assert np.abs(model.constraint_residual(run.q)).max() < 1e-12  # closed at every node, to rounding
+        assert len(graphs) == 1
+        if k:
+            assert not compiled
+        # on motions that keep the loops closed, nothing but the efforts works
+        G = model.constraint_jacobian(q)
+        N = scipy.linalg.null_space(G, rcond=1e-9)
+        tree = model.constrained_compute.rows.unconstrained
+        left = N.T @ (tree.inverse_dynamics(q, v, a) - tau)
+        assert (
+            np.abs(left).max() < 1e-10 * np.abs(tree.inverse_dynamics(q, v, a)).max()
+        )  # rounding, times 1e5
+        found.append(a)
+        compiled.clear()
+    assert np.abs(found[0] - found[1]).max() > 1e-2

@@ -6,7 +6,8 @@ import pytest
 from lowering_helpers import same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel
-from alembert.lowering.plan import RECORDS, Call, Columns, Copy, Offset, Plan, Repeat, recorded
+from alembert.engine.target import host
+from alembert.lowering.plan import RECORDS, Call, Columns, Copy, Offset, Plan, Repeat, recorded, with_numbers
 
 RNG = np.random.default_rng(3)
 
@@ -174,3 +175,20 @@ def test_a_plan_is_a_source():
     plan = Plan({"x": 2}, {"y": 2}, {"t": 2}, [Call(inner, ["x"], ["t"]), Call(inner, ["t"], ["y"])])
     x = RNG.normal(size=(20, 2))
     assert same_bits(results(plan, x)[0], x + 1 + 1)
+
+
+def test_numbers_are_in_tables():
+    """Code whose last argument is fixed has the same text whatever the numbers are, for one state and for many."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 3)
+    f = ca.Function("f", [x, p], [ca.vertcat(p[0] * x[0] + p[1], p[2] * x[1])])
+    texts, states = set(), np.random.default_rng(0).normal(size=(40, 2))
+    for numbers in (np.array([1.0, 2.5, -3.0]), np.array([0.5, 0.0, 7.0])):
+        made = with_numbers(FunctionSource(f), {"x": 2}, {"y": 2}, numbers)
+        texts.add(made.emit("f", 4, host()).text)
+        kernel = Kernel(
+            "f", [Argument("x", (2,))], [Argument("y", (2,))], key=f"tests:{numbers}", build=lambda m=made: m
+        )
+        wanted = states * numbers[[0, 2]] + np.array([numbers[1], 0.0])
+        np.testing.assert_allclose(kernel(states), wanted, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(kernel(states[0]), wanted[0], rtol=0, atol=1e-14)
+    assert len(texts) == 1

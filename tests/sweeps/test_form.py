@@ -8,6 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.algorithms.algorithm import Options
+from alembert.constraints.equations import equations
 from alembert.engine.instructions import from_casadi
 from alembert.sweeps.form import form_of
 
@@ -46,6 +47,33 @@ def test_equations_of_motion_of_a_form_are_those_of_its_models(seed):
         np.testing.assert_allclose(a, wanted, rtol=0, atol=1e-14 * size)
         energy = float(symbolic.energy(q, v, parameters=numbers))
         assert energy == pytest.approx(each.energy(q, v), rel=1e-12, abs=1e-12)
+    assert forms[0] is forms[1]
+
+
+def test_constraints_of_a_form_are_those_of_its_models():
+    """A loop between a welded body and a place on another body, a coupling and an equation."""
+
+    def model(length):
+        inertia = al.Inertia(1.2, (0.1, 0.2, 0.3), (0.2, 0.01, 0.3, 0.02, 0.03, 0.25))
+        builder = al.ModelBuilder("pairs")
+        for k in range(4):
+            builder.body(f"bar{k}", inertia, joint=al.Revolute(), placement=(length * k, 0.0, 0.1))
+        builder.body("plate", inertia, parent="bar0", joint=al.Fixed(), placement=(0.0, length, 0.2))
+        builder.frame("end", "bar1", al.Placement.from_rpy((0.1, 0.2, 0.3), (0.0, length, 0.3)))
+        builder.loop("rod", al.Distance(1.5), "plate", "end")
+        builder.coupling("gear", "bar2_joint", "bar3_joint", length, 0.1)
+        builder.equation("height", "y - 0.2 * q", {"y": "end.y", "q": "bar2_joint"})
+        return builder.build()
+
+    forms = []
+    for length in (0.7, 0.9):
+        each = model(length)
+        form = form_of(each)
+        forms.append(form.model)
+        q = np.linspace(0.1, 0.4, 4)
+        at = equations(form.model.compute.tree, ca.SX(q), ca.SX.zeros(4), ca.SX(form.numbers))
+        np.testing.assert_allclose(ca.DM(at.residual).full()[:, 0], each.constraint_residual(q), atol=1e-14)
+        np.testing.assert_allclose(ca.DM(at.jacobian).full(), each.constraint_jacobian(q), atol=1e-14)
     assert forms[0] is forms[1]
 
 

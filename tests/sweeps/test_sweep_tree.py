@@ -74,7 +74,7 @@ def test_structure_holds_no_numbers_and_constants_hold_all():
     model = library.random_tree(6, bodies=13, attachments=True)
     tree = Tree.of(model)
     for k, structure in enumerate(tree.structures):
-        constants = tree.constants(k, ca.SX(0, 1))
+        constants = tree.constants(k, {})
         assert constants.shape == (structure.size, 1)
         assert constants.is_constant()
         assert all(entry == 0.0 for entry in structure.joint.constants())
@@ -89,7 +89,7 @@ def test_parameters_stay_symbols():
     model = library.random_tree(3, bodies=5, kinds=["revolute", "prismatic"], parameters=True)
     tree = Tree.of(model)
     symbols = tree.parameter_symbols
-    used = {s.name() for k in range(len(tree)) for s in ca.symvar(tree.constants(k, symbols))}
+    used = {s.name() for k in range(len(tree)) for s in ca.symvar(tree.constants(k, tree.named(symbols)))}
     used |= {s.name() for s in ca.symvar(tree.gravity(symbols))}
     assert used <= set(model.parameter_values)
     assert {"g"} < used

@@ -56,10 +56,11 @@ from alembert.constraints.kernels import (
 from alembert.constraints.results import CLOSED, CONSISTENT, GOOD, OFF, RANK, STILL
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.lowering.plan import Call, Columns, Plan
+from alembert.lowering.plan import Call, Columns, Plan, with_numbers
 from alembert.lowering.rolled import RolledSource
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
+from alembert.sweeps.form import form_of
 
 if TYPE_CHECKING:
     from alembert.constraints.system import ConstraintRows
@@ -185,6 +186,12 @@ def factor_source(model: Model, held: Held = ()) -> KernelSource:
         factor = stage(function_of("factor", [M], [found]), ["M"], ["factor"])
         steps = [Call(RolledSource(MASS_MATRIX, tree, ["q"]), list(sizes), ["M"]), factor]
         return Plan(sizes, {"factor": pattern.size}, {"M": n * n}, steps)
+    form = form_of(model)
+    if form is not None:
+        kept, key = form.model.compute.tree.found, f"factor{_held_text(held)}"
+        if key not in kept:
+            kept[key] = factor_source(form.model, held)
+        return with_numbers(kept[key], sizes, {"factor": pattern.size}, form.numbers)
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
     M = expressions(MASS_MATRIX, tree, {"q": q}, p)["matrix"]
     found = pattern.factor(moving_mass(M, held))
@@ -384,10 +391,11 @@ def right_sides(blocks: RowBlocks, r_q: Array, r_v: Array, push_q: Array, row_q:
     return blocks.spread_square(push_q).reshape(r_q.shape) - r_q, -r_v, c_q, c_v, np.eye(nv)
 
 
-def derivative_kernel(rows: ConstraintRows) -> Kernel:
+def derivative_kernel(rows: ConstraintRows, small: bool) -> Kernel:
     """(q, factor, chosen, right-hand sides[, parameters]) -> dq, dv, dtau of (3).
 
-    The right-hand sides are r_q, r_v and the parts of `kernels.derivative_kernel`, or the results of `right_sides`.
+    The right-hand sides are r_q, r_v and the parts of `kernels.derivative_kernel` where the model is `small`, see `spreads`;
+    otherwise they are the results of `right_sides`.
     """
     model, nv, blocks, pattern = rows.model, rows.model.nv, rows.blocks, Pattern(rows.model.compute.tree)
     flat = (len(blocks.rows),)
@@ -399,7 +407,6 @@ def derivative_kernel(rows: ConstraintRows) -> Kernel:
         "c_v": (rows.count, nv),
         "unit": (nv, nv),
     }
-    small = spreads(blocks)
 
     def spread() -> ca.Function:
         """`right_sides` as straight code."""

@@ -23,6 +23,7 @@ import numpy as np
 from alembert.constraints.equations import Equations, columns, equations
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
+from alembert.lowering import plan
 from alembert.lowering.plan import Call, Columns, Plan
 from alembert.model import Model
 
@@ -79,6 +80,17 @@ def make(
         return Plan(incoming, outgoing, made.buffers, made.stages)
 
     return Kernel(name, given, found, key=f"{model.fingerprint}:{content}", build=source)
+
+
+def with_numbers(kernel: Kernel, key: str, numbers: Array) -> Kernel:
+    """A kernel of the form of a model, for the model: its last argument, the parameters, has these numbers."""
+    given, found = kernel.arguments[:-1], kernel.results
+
+    def source() -> KernelSource:
+        sizes = ({a.name: a.size for a in part} for part in (given, found))
+        return plan.with_numbers(kernel.source(), *sizes, numbers)
+
+    return Kernel(kernel.name, given, found, key=f"{key}:{kernel.key}", build=source)
 
 
 def stage(function: ca.Function, inputs: Sequence[str], outputs: Sequence[str]) -> Call:

@@ -25,10 +25,11 @@ from alembert.constraints.looped import Looped
 from alembert.constraints.rank import Choice
 from alembert.constraints.results import CLOSED, OFF, STILL
 from alembert.constraints.states import RowTerms, States, at_states, finite, name_list, states
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, ModelError, NumericalError, UnsupportedError, warn
+from alembert.sweeps.form import form_of
 
 if TYPE_CHECKING:
-    from alembert.engine.kernel import Kernel
     from alembert.model import Model
 
 
@@ -389,7 +390,7 @@ class ConstraintRows:
         self.count = int(ends[-1])
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
-        self._drives: dict[Any, Kernel] = {}
+        self._kernels: dict[Any, Any] = {}
         self._trees: dict[Any, Kernel] = {}
 
     @cached_property
@@ -414,7 +415,7 @@ class ConstraintRows:
 
     @cached_property
     def kernel(self) -> Kernel:
-        return kernels.terms_kernel(self)
+        return self._made(kernels.terms_kernel)
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
@@ -428,7 +429,7 @@ class ConstraintRows:
 
     @cached_property
     def derivatives(self) -> Callable[..., Any]:
-        return kernels.derivative_kernel(self)
+        return self._made(kernels.derivative_kernel)
 
     @cached_property
     def parameter_derivatives(self) -> Kernel:
@@ -447,20 +448,16 @@ class ConstraintRows:
         """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
         found = self._trees.get((wrenches, held))
         if found is None:
-            kept = self.primary.compute.kernels
-            key = ("factored_tree", wrenches, held)
-            if key not in kept:
-                kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches, held=held)
-            found = self._trees[wrenches, held] = kept[key]
+            found = self._trees[wrenches, held] = _tree_kernel(self.primary, wrenches, held)
         return found
 
     def held_solution(self, held: Held) -> Kernel:
         """The accelerations where some speeds are held, under the condition of `solution`."""
-        return self._kept(("solution", held), lambda: compiled.acceleration_kernel(self, held))
+        return self._made(compiled.acceleration_kernel, held)
 
     def held_projection(self, held: Held) -> Kernel:
         """One step of the projection where some speeds are held."""
-        return self._kept(("projection", held), lambda: compiled.projection_kernel(self, held))
+        return self._made(compiled.projection_kernel, held)
 
     @cached_property
     def solution(self) -> Kernel | None:
@@ -471,39 +468,50 @@ class ConstraintRows:
             or factors.cost(self.model, self._lively()) > factors.LARGEST
         ):
             return None
-        return compiled.acceleration_kernel(self)
+        return self._made(compiled.acceleration_kernel)
 
     @cached_property
     def projection(self) -> Kernel | None:
         """One step of the projection, compiled under the same condition; likewise the next two."""
         if self.solution is None:
             return None
-        return compiled.projection_kernel(self)
+        return self._made(compiled.projection_kernel)
 
     @cached_property
     def solution_derivatives(self) -> Kernel | None:
         if self.solution is None:
             return None
-        return compiled.derivative_kernel(self)
+        return self._made(compiled.derivative_kernel, compiled.spreads(self.blocks))
 
     @cached_property
     def prescription(self) -> Kernel | None:
         if self.solution_derivatives is None or self.model.nv > compiled.PRESCRIBED:
             return None
-        return compiled.prescription_kernel(self)
+        return self._made(compiled.prescription_kernel)
 
     def drives(self, chosen: Chosen, active: tuple[int, ...]) -> Kernel:
         """Inverse dynamics by some of the active rows, independent and driven speeds."""
-        return self._kept((chosen, active), lambda: drives.kernel(self, chosen, active))
+        return self._made(drives.kernel, chosen, active)
 
     def drive_derivatives(self, chosen: Chosen) -> Kernel:
         """Derivatives of inverse dynamics by some rows, independent and driven speeds."""
-        return self._kept(chosen, lambda: drives.derivative_kernel(self, chosen))
+        return self._made(drives.derivative_kernel, chosen)
 
-    def _kept(self, key: Any, make: Callable[[], Kernel]) -> Kernel:
-        if key not in self._drives:
-            self._drives[key] = make()
-        return self._drives[key]
+    def _made(self, make: Callable[..., Any], *options: Any) -> Any:
+        """What `make` makes for these rows and options, once; for the form of the model where it has one."""
+        key = make, *options
+        if key not in self._kernels:
+            form = form_of(self.model)
+            if form is None:
+                found = make(self, *options)
+            else:
+                shared, numbers = form.model.constrained_compute.rows._made(make, *options), form.numbers
+                if isinstance(shared, Kernel):
+                    found = kernels.with_numbers(shared, self.model.fingerprint, numbers)
+                else:
+                    found = lambda *given: shared(*given, numbers)  # noqa: E731
+            self._kernels[key] = found
+        return self._kernels[key]
 
     def _lively(self) -> list[int]:
         """How many rows of each constraint do not vanish everywhere, by a few samples."""
@@ -528,6 +536,20 @@ class ConstraintRows:
         if key not in self._systems:
             self._systems[key] = ConstraintSystem(self, key)
         return self._systems[key]
+
+
+def _tree_kernel(model: Model, wrenches: bool, held: Held) -> Kernel:
+    """Kept with the model; for its form where it has one, but where loops over the bodies serve all models."""
+    kept, key = model.compute.kernels, ("factored_tree", wrenches, held)
+    if key not in kept:
+        form = None if compiled.is_large(model) else form_of(model)
+        if form is None:
+            kept[key] = compiled.tree_kernel(model, wrenches=wrenches, held=held)
+        else:
+            kept[key] = kernels.with_numbers(
+                _tree_kernel(form.model, wrenches, held), model.fingerprint, form.numbers
+            )
+    return kept[key]
 
 
 def _article(kind: str) -> str:

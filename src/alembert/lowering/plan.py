@@ -167,7 +167,10 @@ Step = Call | Copy | Columns | Repeat | When | Each | Fold | MatrixRows
 
 
 class Plan:
-    """A source: `arguments` and `results` are the buffers that come in and go out, with their sizes, in order."""
+    """A source: `arguments` and `results` are the buffers that come in and go out, with their sizes, in order.
+
+    `numbers` are buffers with a fixed content, in tables as the constants of functions.
+    """
 
     def __init__(
         self,
@@ -176,8 +179,10 @@ class Plan:
         temporaries: Mapping[str, int],
         steps: Sequence[Step],
         sources: Mapping[str, KernelSource] | None = None,
+        *,
+        numbers: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        self.sources = sources or {}
+        self.sources, self.numbers = sources or {}, numbers or {}
         self.arguments, self.results, self.temporaries = dict(arguments), dict(results), dict(temporaries)
         self.steps = [step for step in steps if not isinstance(step, Columns) or step.count]
         self.input_sizes = list(arguments.values())
@@ -188,10 +193,20 @@ class Plan:
     ) -> Plan:
         """With steps before, which make what is no longer an argument."""
         inside = {**self.temporaries, **temporaries}
-        return Plan(arguments, self.results, inside, [*first, *self.steps], self.sources)
+        return Plan(
+            arguments, self.results, inside, [*first, *self.steps], self.sources, numbers=self.numbers
+        )
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         return _Emitter(self, name, lanes, target).emit()
+
+
+def with_numbers(
+    source: KernelSource, arguments: Mapping[str, int], results: Mapping[str, int], numbers: np.ndarray
+) -> Plan:
+    """A source whose last argument has always these numbers, which the text of the code does not have."""
+    steps = [Call(source, [*arguments, "numbers"], [*results])]
+    return Plan(arguments, results, {}, steps, numbers={"numbers": numbers})
 
 
 def recorded(
@@ -216,7 +231,8 @@ class _Emitter:
 
     def __init__(self, plan: Plan, name: str, lanes: int, target: Target) -> None:
         self.plan, self.name, self.lanes, self.target = plan, name, lanes, target
-        self.sizes = {**plan.arguments, **plan.results, **plan.temporaries}
+        fixed = {buffer: len(values) for buffer, values in plan.numbers.items()}
+        self.sizes = {**plan.arguments, **plan.results, **plan.temporaries, **fixed}
         self.lines = Lines(1, lanes=lanes, fused=target.fused)
         self.codes: dict[int, tuple[str, Code]] = {}
         """by the step or the source, the function's name and code"""
@@ -233,6 +249,7 @@ class _Emitter:
         codes = [code for _, code in self.codes.values()]
         names = [*plan.arguments, *plan.results]
         self.pointers = {buffer: f"%b{k}" for k, buffer in enumerate(names)}
+        self.pointers |= {buffer: f"@{self.name}_{buffer}" for buffer in plan.numbers}
         room = max((code.workspace for code in codes), default=0)
         scratch = {
             x: padded(size) + LINE for _, end in self.tools.values() for x, size in end.scratch.items()
@@ -252,6 +269,8 @@ class _Emitter:
         others = [code.target for code in codes if code.target != self.target]
         machine = others[0] if others else self.target
         constants = {name: values for code in codes for name, values in code.constants.items()}
+        for buffer, values in plan.numbers.items():
+            constants[f"{self.name}_{buffer}"] = np.repeat(values, self.lanes).tolist()
         lists = {name: words for code in codes for name, words in code.lists.items()}
         listed = sum(code.listed for code in codes)
         return Code(

@@ -121,13 +121,16 @@ def _solver(values: Sequence[ca.SX], names: Sequence[str], residual: ca.SX) -> _
         back = FunctionSource(ca.Function("solve", [LU, r], [solve(LU, r)]))
         return _Solver([Call(factor, names, ["LU"])], Call(back, ["LU", "r"], ["c"]), {"LU": n * n})
     along = ca.SX.sym("along", n)
-    shared = ca.vertcat(*(ca.vec(value) for value in values))
     column = ca.densify(ca.jtimes(residual, x, ca.vertcat(0, 0, along)))
+    column, kept, common = ca.extract_parametric(column, ca.vertcat(*map(ca.vec, values)))
+    used = [value for value in values if ca.depends_on(column, value)]
+    shared = ca.vertcat(*map(ca.vec, used), *common)
+    known = ca.vertcat(*map(ca.vec, used), *kept)
     return _Solver(
         [
             Call(FunctionSource(ca.Function("shared", values, [shared])), names, ["shared"]),
             Call(IdentitySource(n), [], ["unit"]),
-            Columns(ca.Function("column", [shared, along], [column]), "shared", ["unit"], ["J"], n),
+            Columns(ca.Function("column", [known, along], [column]), "shared", ["unit"], ["J"], n),
             Call(InverseSource(n, forward=True), ["J"], ["inverse"]),
         ],
         Call(VectorProductSource(n), ["inverse", "r"], ["c"]),

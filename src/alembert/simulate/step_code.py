@@ -173,14 +173,14 @@ class StepModel:
         return found
 
     @property
-    def tree(self) -> Model:
-        """The model without loops, couplings and equations."""
-        return self.model.constrained_compute.rows.primary if self.model.is_constrained else self.model
+    def shared(self) -> Model:
+        """Whose equations the expressions are: the form, or the model."""
+        return self.model if self.form is None else self.form.model
 
     @property
-    def shared(self) -> Model:
-        """Whose equations of motion the expressions are: the form, or the tree."""
-        return self.tree if self.form is None else self.form.model
+    def tree(self) -> Model:
+        """The model without loops, couplings and equations."""
+        return tree_of(self.model)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -198,14 +198,13 @@ class StepModel:
         found = [Argument("effort", (model.nv,))]
         if self.wrenches:
             found.append(Argument("wrench", (len(model.compute.tree), 6)))
-        if count := len(model.parameters if self.form is None else self.form.numbers):
+        if count := len(self.shared.parameters):
             found.append(Argument("parameters", (count,)))
         return found if self.sampling is None else found + self.sampling.arguments
 
     @cached_property
     def key(self) -> str:
-        known = self.model if self.form is None else self.form.model
-        texts = [known.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
+        texts = [self.shared.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
         texts.append(str(self.burnt or ""))
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
@@ -262,6 +261,11 @@ class StepModel:
         inputs = [*given, "parameters"] if self.model.parameters else given
         outputs = ["a", "all_effort"] if self.motion is not None else ["a"]
         return kernel.source(), inputs, outputs
+
+
+def tree_of(model: Model) -> Model:
+    """The model without loops, couplings and equations."""
+    return model.constrained_compute.rows.primary if model.is_constrained else model
 
 
 def override(plant: StepModel, x: Any, given: Any, *, of_q: bool) -> Any:
@@ -527,6 +531,5 @@ def kept_steps(
 ) -> Kernel:
     """A stepping kernel, kept with the model or its form."""
     key = f"simulate:{plant.key}:{kind}"
-    model = plant.model if plant.form is None else plant.form.model
     results = [Argument("records", (RECORDS, size))]
-    return kept_kernel(model, key, lambda: Kernel("simulate", given, results, key=key, build=build))
+    return kept_kernel(plant.shared, key, lambda: Kernel("simulate", given, results, key=key, build=build))

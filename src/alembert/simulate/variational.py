@@ -41,7 +41,6 @@ The next e is predicted from the mean speeds e/h of the last two steps.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -54,14 +53,12 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
-from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps
+from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps, tree_of
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
 from alembert.sweeps.modal import Integrals
-
-MOST_WITH_FORM = 15
-"""unknowns of a step up to which its Jacobian is straight code for most models"""
+from alembert.sweeps.node import Node
 
 
 def layout(plant: StepModel) -> Layout:
@@ -91,19 +88,12 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         )
     size = layout(plant).size
     given = arguments(plant, size)
-    kind = "variational"
-    if plant.form is not None and plant.rows:  # which are not those of the form
-        kind += hashlib.sha256(_rows(plant.model, 0).serialize().encode()).hexdigest()
-    return kept_steps(plant, kind, given, size, lambda: _source(plant, layout(plant), given))
+    return kept_steps(plant, "variational", given, size, lambda: _source(plant, layout(plant), given))
 
 
 def with_numbers(plant: StepModel) -> StepModel:
-    """The same with the numbers of the model as parameters, where nothing else that acts depends on them.
-
-    Not for large models: the Jacobian of their steps is made column by column, which then takes a tenth to a third longer.
-    """
-    small = plant.model.nv + sum(plant.rows.values()) <= MOST_WITH_FORM
-    return replace(plant, form=form_of(plant.tree)) if small and plant.elements is None else plant
+    """The same with the numbers of the model as parameters, where nothing else that acts depends on them."""
+    return replace(plant, form=form_of(plant.model)) if plant.elements is None else plant
 
 
 class DiscreteMechanics:
@@ -113,7 +103,7 @@ class DiscreteMechanics:
         self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None, x: ca.SX | None = None
     ) -> None:
         """`x` are the states of controllers in the middle of the step."""
-        self.plant, self.model = plant, plant.shared
+        self.plant, self.model = plant, tree_of(plant.shared)
         self.x = ca.SX(0, 1) if x is None else x
         self.parameters, self.wrench = parameters, wrench
         self._own = parameters if plant.form is None else ca.SX(0, 1)
@@ -206,8 +196,7 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
         unknown, predicted = ca.vertcat(e, d), ca.vertcat(predicted, ca.SX.zeros(plant.states))
     if plant.rows:
         parts["chosen"] = chosen = state[layout["chosen"]]
-        own = parameters if plant.form is None else ca.SX(0, 1)
-        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, own)
+        balance, multipliers = closed(plant.shared, q, q1, residual[:nv], chosen, parameters)
         residual = ca.vertcat(balance[:nv], residual[nv:], balance[nv:])
         unknown = ca.vertcat(unknown, multipliers)
         predicted = ca.vertcat(predicted, ca.SX.zeros(multipliers.numel()))
@@ -290,11 +279,17 @@ def _friction(model: Model, parameters: ca.SX) -> Any:
     joints = tuple(replace(joint, spring=None) for joint in model.joints)
     bare = replace(model, joints=joints)
     tree = Tree.of(bare)
-    nodes = tree.nodes(parameters)
+    values = tree.named(parameters)
+    nodes = {
+        k: Node(s, tree.constants(k, values))
+        for k, s in enumerate(tree.structures)
+        if s.viscous or s.coulomb or s.stiffening
+    }
 
     def friction(v: ca.SX) -> ca.SX:
         total = ca.SX.zeros(model.nv)
-        for node, sv in zip(nodes, tree.v_slices, strict=True):
+        for k, node in nodes.items():
+            sv = tree.v_slices[k]
             own = node.own_effort(ca.SX.zeros(node.nq), v[sv])
             if node.structure.stiffening:
                 own = -Integrals(node.parts, node.nv, node.structure.stiffening).damping @ v[sv]

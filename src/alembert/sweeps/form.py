@@ -19,7 +19,7 @@ import numpy as np
 
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.joints import Limits
-from alembert.model import WORLD, Body, Joint, Model, Placement
+from alembert.model import WORLD, Body, Frame, Joint, Model, Placement
 from alembert.model.inertia import Inertia
 from alembert.spatial import Pose
 from alembert.sweeps.tree import Tree
@@ -60,7 +60,8 @@ class _Placed(Placement):
 
 
 def form_of(model: Model) -> ModelForm | None:
-    """The form of a tree of rigid bodies, for its equations of motion alone: it has no frames, limits or devices.
+    """The form of a model of rigid bodies, for its equations of motion and constraints: it has no limits or devices, and of
+    frames those alone that constraints need.
 
     None where the model has parameters of its own, or bodies that deform.
     """
@@ -110,13 +111,43 @@ def _form(model: Model, tree: Tree) -> ModelForm:
                 armature=several(joint.armature),
             )
         )
+    frames = []
+    for name in _frames_of_constraints(model):
+        node, X = tree.carrier(model.frame(name))
+        assert isinstance(X, Placement)
+        body = WORLD if node < 0 else tree.joints[node].child
+        if name != body:
+            frames.append(Frame(name, body, placed(X)))
+    couplings = tuple(
+        dataclasses.replace(x, ratios=several(x.ratios, 1.0, -1.0), offset=number(x.offset))
+        for x in model.couplings
+    )
     gravity = several(model.gravity)
-    names = tuple((_parameter(k).text, math.nan) for k in range(len(numbers)))
-    form = Model("form", tuple(bodies), tuple(joints), gravity=gravity, parameters=names)
+    form = Model(
+        "form",
+        tuple(bodies),
+        tuple(joints),
+        frames=tuple(frames),
+        loops=model.loops,
+        couplings=couplings,
+        equations=model.equations,
+        gravity=gravity,
+        parameters=tuple((_parameter(k).text, math.nan) for k in range(len(numbers))),
+    )
     shared = _FORMS.setdefault(form.fingerprint, form)
     if len(_FORMS) > MOST_FORMS:
         _FORMS.pop(next(iter(_FORMS)))
     return ModelForm(shared, np.array(numbers))
+
+
+def _frames_of_constraints(model: Model) -> dict[str, None]:
+    """Their names, each once."""
+    found = [name for loop in model.loops for name in (loop.frame_a, loop.frame_b)]
+    for equation in model.equations:
+        quantities = [x for _, x in equation.inputs if x not in model.coordinate_names]
+        found += [x.rpartition(".")[0] for x in quantities]
+        found += [equation.reference] if quantities else []
+    return dict.fromkeys(found)
 
 
 @cache

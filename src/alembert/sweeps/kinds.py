@@ -194,11 +194,11 @@ def _group(tree: Tree, structure: Structure, nodes: list[int], parameters: ca.SX
     expressions: dict[int, ca.SX] = {}
     values = tree.numeric_constants(nodes)
     if values is None:
-        rows = []
+        rows, known = [], tree.named(parameters)
         for k in nodes:
             row = tree.numeric_constants([k])
             if row is None:
-                expressions[k] = tree.constants(k, parameters)
+                expressions[k] = tree.constants(k, known)
                 entries: list[Any] = expressions[k].elements()
                 row = np.array([[float(x) if x.is_constant() else np.nan for x in entries]])
             rows.append(row)

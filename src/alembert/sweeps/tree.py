@@ -125,7 +125,7 @@ class Tree:
         if frame.node:
             return self.indices[frame.body, frame.node], frame.placement
         node, where = self.carriers[self.model.body_index(frame.body)]
-        return node, where @ frame.placement
+        return node, frame.placement if where is _ORIGIN else where @ frame.placement
 
     @cached_property
     def _content(
@@ -220,9 +220,13 @@ class Tree:
     def parameter_symbols(self) -> ca.SX:
         return ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name, _ in self.model.parameters))
 
-    def constants(self, index: int, parameters: ca.SX) -> ca.SX:
+    def named(self, parameters: ca.SX) -> dict[str, ca.SX]:
+        """The parameters by name."""
+        entries: list[Any] = parameters.elements()
+        return dict(zip(self.model.parameter_values, entries, strict=False))
+
+    def constants(self, index: int, values: Mapping[str, ca.SX]) -> ca.SX:
         """The constants of a node with `SX` values for the parameters; numbers stay numbers."""
-        values = {name: parameters[k] for k, (name, _) in enumerate(self.model.parameters)}
         pose = self.placements[index].symbolic_pose(values)
         entries = (*self.ten_vectors[index], *self._joint_constants(index))
         return ca.vertcat(
@@ -279,18 +283,20 @@ class Tree:
         return found
 
     def gravity(self, parameters: ca.SX) -> ca.SX:
-        values = {name: parameters[k] for k, (name, _) in enumerate(self.model.parameters)}
+        values = self.named(parameters)
         return ca.vertcat(*(ca.SX(evaluate(entry, values)) for entry in self.model.gravity))
 
     def nodes(self, parameters: ca.SX) -> list[Node]:
-        return self._bound(parameters) if self.model.parameters else self._constant_nodes
+        known = not self.model.parameters or parameters is self.parameter_symbols
+        return self._own_nodes if known else self._bound(parameters)
 
     @cached_property
-    def _constant_nodes(self) -> list[Node]:
-        return self._bound(ca.SX(0, 1))
+    def _own_nodes(self) -> list[Node]:
+        return self._bound(self.parameter_symbols)
 
     def _bound(self, parameters: ca.SX) -> list[Node]:
-        return [Node(s, self.constants(k, parameters)) for k, s in enumerate(self.structures)]
+        values = self.named(parameters)
+        return [Node(s, self.constants(k, values)) for k, s in enumerate(self.structures)]
 
     @cached_property
     def ancestors(self) -> tuple[tuple[int, ...], ...]:
