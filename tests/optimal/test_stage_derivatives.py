@@ -8,6 +8,8 @@ import pytest
 
 import alembert as al
 from alembert.optimal import Problem, System, effort, guess, running
+from alembert.optimal import evaluation as evaluation_module
+from alembert.optimal.condensing import eliminated
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Newton
 from alembert.optimal.schemes import scheme
@@ -80,6 +82,46 @@ def test_curvature_by_way_of_the_bodies(make, name):
         one, two = ca.DM(one).full(), ca.DM(two).full()
         # rounding, after the elimination of z
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-10 * max(1.0, np.abs(two).max(initial=0.0)))
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "exact"),
+    [
+        *((al.library.satellite, "midpoint", True), (al.library.acrobot, "radau", True)),
+        *((al.library.acrobot, "radau", False), (al.library.cart_pole, "trapezoidal", True)),
+    ],
+)
+def test_many_unknowns_are_eliminated_on_arrays(make, name, exact, monkeypatch):
+    """Where expressions of it would be long, z is eliminated on arrays, with the same results."""
+    cost = effort() + CURVED + running(lambda s: ca.sumsqr(s.v) ** 2)
+    stages = cut(Problem(make(), 1.0, cost=cost, limits={"tau": 5.0}), scheme(name), 2)
+    rng, found = np.random.default_rng(7), []
+    for largest in (0, np.inf):
+        monkeypatch.setattr(evaluation_module, "LARGEST_STRAIGHT", largest)
+        evaluation = Evaluation(stages, exact=exact)
+        if not found:
+            given = [rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in evaluation.condensed.arguments]
+        left = {a.name: np.zeros((2, *a.shape)) for a in evaluation.condensed.results}
+        evaluation.condense(2, given, left)()
+        found.append(left)
+        assert bool(evaluation.condensed._compiled) == (largest > 0)  # what is long is not made
+    for label, straight in found[1].items():
+        # rounding, after the elimination of z
+        atol = 1e-9 * max(1.0, np.abs(straight).max(initial=0.0))
+        np.testing.assert_allclose(found[0][label], straight, rtol=0, atol=atol, err_msg=label)
+
+
+def test_singular_slopes_of_z_leave_nothing_finite():
+    """As divisions by zero do in expressions: no step is taken from there."""
+    count, nz = 2, 3
+    sizes = {"gap": (1,), "right": (3, nz), "G": (nz, nz), "F": (1, 2), "F_z": (1, nz), "D": (0, 2)}
+    sizes |= {"D_z": (0, nz), "g": (2 + nz,), "along": (2,), "along_z": (nz,), "nu": (nz,)}
+    sizes |= {"H_ww": (2, 2), "H_wz": (2, nz), "H_zz": (nz, nz)}
+    given = {name: np.ones((count, *shape)) for name, shape in sizes.items()}
+    given["G"][0] = np.eye(nz)
+    left = {"A": np.zeros((count, 1, 1)), "Z": np.zeros((count, nz, 2))}
+    eliminated(lambda: None, lambda: None, given, left)()
+    assert all(np.isfinite(array[0]).all() and np.isnan(array[1]).all() for array in left.values())
 
 
 def curved(stages):

@@ -23,8 +23,8 @@ compiled loops, `fold`, from what the kernels leave in every stage.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import casadi as ca
@@ -35,6 +35,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import StageLoop
 from alembert.optimal import barrier_graphs
 from alembert.optimal.barrier_graphs import BOUNDS, barrier, column, weight_of
+from alembert.optimal.condensing import eliminated
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.stages import Stages
 
@@ -51,8 +52,12 @@ CHUNK = 220
 """instructions in one function of `condensed`; with so many values in flight shorter ones are faster (measured)"""
 LONGEST = 25_000
 """operations of a function; beyond, optimising its code would take longer than it saves in some hundred solves"""
+LARGEST_STRAIGHT = 200_000
+"""products in the elimination of z; beyond, arrays are as fast as expressions, which take seconds to be made (measured)"""
 LABELS = {
     "condensed": "derivatives of a stage",
+    "slopes": "derivatives of a stage",
+    "second": "second derivatives of a stage",
     "ends": "derivatives of the ends",
     "trial": "functions of a stage",
 }
@@ -128,6 +133,7 @@ class Evaluation:
             lambda g: [e for e, k in zip(self._condensed_graph(g), results, strict=True) if k in varying],
             chunk=CHUNK,
         )
+        self._apart = self._condensing_kernels() if nz * nz * (n + m + nz) > LARGEST_STRAIGHT else None
         self.curvature: Kernel | None = None
         if self.constant:
             self.curvature = self._kernel(
@@ -208,6 +214,49 @@ class Evaluation:
     ) -> Kernel:
         shapes = inputs if isinstance(inputs, dict) else {label: self.sizes[label] for label in inputs}
         return compiled(name, f"{self._key} {name}", shapes, results, graph, chunk)
+
+    def _condensing_kernels(self) -> tuple[Kernel, Kernel]:
+        """What `alembert.optimal.condensing` takes: slopes of a stage, and second derivatives."""
+        n, m, nz, nd = self.stages.sizes
+        fixed, given = n + m, ("x", "u", "z", "after", "s", "p", "units", "costate", "scale", *BOUNDS)
+        sizes = {name: self.sizes[name] for name in given} | {"nu": nz}
+
+        @cache
+        def near() -> tuple[ca.Function, ca.Function]:
+            g = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+            here = _Near(self, g)
+            gap, implicit, F, slope, C, D, along = here.first
+            right, H = ca.horzcat(implicit, C[:, :fixed]).T, here.second(g["nu"])
+            found = [gap, right, C[:, fixed:], F[:, :fixed], F[:, fixed:], D[:, :fixed], D[:, fixed:]]
+            found += [slope, along[:fixed], along[fixed:]]
+            bent = [H[:fixed, :fixed], H[:fixed, fixed:], H[fixed:, fixed:]]
+            *places, _ = symbols = list(g.values())
+            return ca.Function("slopes", places, found), ca.Function("second", symbols, bent)
+
+        shapes = {
+            **{"gap": (n,), "right": (1 + fixed, nz), "G": (nz, nz), "F": (n, fixed), "F_z": (n, nz)},
+            **{"D": (nd, fixed), "D_z": (nd, nz), "g": (fixed + nz,), "along": (fixed,), "along_z": (nz,)},
+        }
+        bent = {"H_ww": (fixed, fixed), "H_wz": (fixed, nz), "H_zz": (nz, nz)}
+        return (
+            self._kernel("slopes", given, shapes, lambda g: near()[0].call(list(g.values())), chunk=CHUNK),
+            self._kernel("second", sizes, bent, lambda g: near()[1].call(list(g.values())), chunk=CHUNK),
+        )
+
+    def condense(self, count: int, given: Sequence[Array], left: Mapping[str, Array]) -> Callable[[], None]:
+        """A function that finds what `condensed` does, of `count` stages, on always the same arrays."""
+        wanted = {result.name: left[result.name] for result in self.condensed.results}
+        if self._apart is None:
+            return self.condensed.bind(count, given, list(wanted.values()))
+        first, second = self._apart
+        arrays = {a.name: np.zeros((count, *a.shape)) for a in (*first.results, *second.results)}
+        arrays |= {name: wanted[name] for name in ("G", "F_z", "D_z", "g")}  # as they are
+        arrays["nu"] = np.zeros((count, self.stages.sizes[2]))
+        return eliminated(
+            first.bind(count, given, [arrays[result.name] for result in first.results]),
+            second.bind(count, [*given, arrays["nu"]], [arrays[result.name] for result in second.results]),
+            *(arrays, wanted),
+        )
 
     def end_kernels(
         self, stages: Stages, at_start: StepTangent, at_end: StepTangent
@@ -366,7 +415,10 @@ class Evaluation:
         symbol = ca.SX.sym("z", z.numel())
         c = self.stages.stage(x, u, symbol, s, p)[2]
         free = ca.symvar(ca.vertcat(x, u, s, p))
-        Q, R = ca.qr(ca.jacobian(c, symbol))
+        G = ca.jacobian(c, symbol)
+        if ca.Function("slopes", [symbol, *free], [c, G]).n_instructions() > LARGEST_INNER:
+            return z
+        Q, R = ca.qr(G)
         newton = ca.Function("newton", [symbol, *free], [c, symbol - _backward(ca.densify(R), Q.T @ c)])
         if newton.n_instructions() > LARGEST_INNER:
             return z
@@ -380,59 +432,19 @@ class Evaluation:
         return z
 
     def _condensed_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        n, m, nz, nd = self.stages.sizes
-        y = g["high"] - g["low"]
-        weight = column([weight_of(g, k) for k in range(nd)])
-        dx, nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
-        w = ca.vertcat(dx, g["u"], g["z"])
-        place = [self._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
-
-        of_x, of_u, of_z, of_c, of_d, of_after = self._units(g)
-        columns = ca.vertcat(of_x, of_u, of_z).T
-
-        def functions(found: list[ca.SX]) -> list[ca.SX]:
-            gap = self._after_local(g["after"], found[0], g["p"])
-            return [gap / of_after, found[1] * g["scale"], found[2] / of_c, found[3] / of_d]
-
-        order = list(g.values())
-        free, here = [dx, *order], [ca.SX.zeros(n), *order]
-
-        def lagrangian(found: list[ca.SX]) -> ca.SX:
-            gap, cost, implicit, path = found
-            if not self.exact:
-                return cost
-            return cost + ca.dot(g["costate"], gap) + ca.dot(nu, implicit) + ca.dot(y, path)
-
-        opened = self.stages.opened
-        expansion = None
-        if opened is not None and (not self.exact or opened.has_second):
-            expansion = opened.expand(place, functions, w, free, here)
-            values, by = expansion.values, expansion.slopes
-        else:
-            results = functions(self.stages.stage.call(place))
-            f = ca.Function("first", free, [*results, *(ca.jacobian(e, w) for e in results)])
-            found = f.call(here)
-            values, by = found[:4], found[4:]
-        gap, implicit = values[0], values[2]
-        F, slope, C, D = (ca.repmat(columns, e.shape[0], 1) * e for e in by)
-        slope = slope.T
-        fixed = n + m
-        along_z = slope + F.T @ g["costate"] + D.T @ y
+        """(1) and (2) in the expressions."""
+        n, m, nz, _ = self.stages.sizes
+        fixed, near = n + m, _Near(self, g)
+        gap, implicit, F, slope, C, D, along = near.first
         if nz:
             Q, R = ca.qr(C[:, fixed:])
             lower = ca.densify(R).T
-            nus = -Q @ _forward(lower, along_z[fixed:])
+            nus = -Q @ _forward(lower, along[fixed:])
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
-        if expansion is not None and self.exact and expansion.second is not None:
-            H = expansion.second(lagrangian, [nu], [nus])
-        else:
-            whole = lagrangian(functions(self.stages.stage.call(place)))
-            H = ca.Function("second", [nu, *free], [ca.hessian(whole, w)[0]])(nus, *here)
-        slopes = along_z[:fixed] + C[:, :fixed].T @ nus
-        H = (columns.T @ columns) * H
-        H = H + D.T @ (ca.repmat(weight, 1, fixed + nz) * D)
+        H = near.second(nus)
+        slopes = along[:fixed] + C[:, :fixed].T @ nus
         z0, Zw = Z[:, 0], Z[:, 1:]
         Hw, Hz, Hzz = H[:fixed, :fixed], H[fixed:, :fixed], H[fixed:, fixed:]
         cross = Hzz @ Zw + Hz
@@ -462,6 +474,63 @@ class Evaluation:
             cross,
             D[:, fixed:],
         ]
+
+
+class _Near:
+    """Derivatives of a stage at a point, in units, before z is eliminated."""
+
+    def __init__(self, e: Evaluation, g: dict[str, ca.SX]) -> None:
+        self._e, self._g = e, g
+        n, _, nz, _ = e.stages.sizes
+        self._y = y = g["high"] - g["low"]
+        dx, self._nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
+        self._w = w = ca.vertcat(dx, g["u"], g["z"])
+        self._place = place = [e._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
+        of_x, of_u, of_z, self._of_c, self._of_d, self._of_after = e._units(g)
+        self._columns = columns = ca.vertcat(of_x, of_u, of_z).T
+        order = list(g.values())
+        self._free, self._here = [dx, *order], [ca.SX.zeros(n), *order]
+        opened = e.stages.opened
+        self._expansion = None
+        if opened is not None and (not e.exact or opened.has_second):
+            self._expansion = opened.expand(place, self._functions, w, self._free, self._here)
+            values, by = self._expansion.values, self._expansion.slopes
+        else:
+            results = self._functions(e.stages.stage.call(place))
+            f = ca.Function("first", self._free, [*results, *(ca.jacobian(k, w) for k in results)])
+            found = f.call(self._here)
+            values, by = found[:4], found[4:]
+        F, slope, C, self._D = (ca.repmat(columns, k.shape[0], 1) * k for k in by)
+        along = slope.T + F.T @ g["costate"] + self._D.T @ y
+        self.first = values[0], values[2], F, slope.T, C, self._D, along
+        """the gap and c; slopes of the gap, the cost, c and d; and of the Lagrangian without c"""
+
+    def second(self, nus: ca.SX) -> ca.SX:
+        """Of the Lagrangian, with these multipliers of c, and of the barrier."""
+        e, g, D = self._e, self._g, self._D
+        if self._expansion is not None and e.exact and self._expansion.second is not None:
+            H = self._expansion.second(self._lagrangian, [self._nu], [nus])
+        else:
+            whole = self._lagrangian(self._functions(e.stages.stage.call(self._place)))
+            bent = ca.Function("second", [self._nu, *self._free], [ca.hessian(whole, self._w)[0]])
+            H = bent(nus, *self._here)
+        weight = column([weight_of(g, k) for k in range(D.shape[0])])
+        return (self._columns.T @ self._columns) * H + D.T @ (ca.repmat(weight, 1, D.shape[1]) * D)
+
+    def _functions(self, found: list[ca.SX]) -> list[ca.SX]:
+        g = self._g
+        gap = self._e._after_local(g["after"], found[0], g["p"])
+        return [
+            *(gap / self._of_after, found[1] * g["scale"]),
+            *(found[2] / self._of_c, found[3] / self._of_d),
+        ]
+
+    def _lagrangian(self, found: list[ca.SX]) -> ca.SX:
+        gap, cost, implicit, path = found
+        if not self._e.exact:
+            return cost
+        g = self._g
+        return cost + ca.dot(g["costate"], gap) + ca.dot(self._nu, implicit) + ca.dot(self._y, path)
 
 
 def compiled(

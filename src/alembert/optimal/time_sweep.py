@@ -628,13 +628,9 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
     count = M.shape[0]
     if not count:
         return ca.SX(0, 1), ca.SX(0)
-    scale = [1 / ca.sqrt(ca.fmax(M[k, k], 1e-300)) for k in range(count)]
-    scaled = ca.SX(count, count)
-    for i in range(count):
-        for j in range(count):
-            scaled[i, j] = M[max(i, j), min(i, j)] * scale[i] * scale[j]
-    factor = Factor(scaled)
-    T = ca.vertcat(*scale)
+    T = 1 / ca.sqrt(ca.fmax(ca.diag(M), 1e-300))
+    by_rows = ca.repmat(T, 1, count)
+    factor = Factor(ca.tril2symm(ca.tril(M)) * by_rows * by_rows.T)
     trace = ca.trace(factor.solve(ca.SX.eye(count)))
     # what cannot be reached has a Gramian of rounding errors
     reach = ca.vertcat(ca.SX(0, 1), *(M[k, k] for k in range(first, count)))
