@@ -68,7 +68,7 @@ def test_factor_by_rows_is_the_sparse_factor(states):
             inputs,
             results,
             key=f"{model.fingerprint}:{make.__name__}:{states}",
-            build=lambda make=make: make(tree, names, inputs, "specialised"),
+            build=lambda make=make: make(tree, names, inputs),
         )
         made.append(kernel(q, v, tau))
     condition = max(np.linalg.cond(M) for M in model.mass_matrix(q))

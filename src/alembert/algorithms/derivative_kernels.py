@@ -59,7 +59,6 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
     outputs = [Argument(x, (n, n)) for x in (("dq", "dv", "da") if inverse else ("dq", "dv", "dtau"))]
     if not inverse:
         outputs = [Argument("a", (n,)), *outputs]
-    rolled = kernels.is_rolled(tree, program, lowering)
     if tree.has_modes:
         by_rows = kernels.is_rolled(tree, INVERSE_DYNAMICS, lowering)
         key = f"{model.fingerprint}:{name}:{','.join(names)}:{'adjoint rows' if by_rows else 'columns'}"
@@ -67,22 +66,16 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
         return Kernel(
             name, inputs, outputs, key=key, build=lambda: source(tree, names, inputs, inverse=inverse)
         )
-    by_rows = n >= BY_ROWS or rolled
-    if by_rows and lowering == "auto":
-        rolled = True  # measured: as fast as code for each body, and compiles sooner
-
-    def build() -> KernelSource:
-        make = {
-            (True, True): inverse_source,
-            (False, True): forward_source,
-            (True, False): _small_inverse_source,
-            (False, False): _small_forward_source,
-        }[inverse, by_rows]
-        return make(tree, names, inputs, "rolled" if rolled else "specialised")
-
-    how = f"{'rolled' if rolled else 'specialised'}:{'rows' if by_rows else 'lanes'}"
-    key = f"{model.fingerprint}:{name}:{','.join(names)}:{how}"
-    return Kernel(name, inputs, outputs, key=key, build=build, alone=not inverse and n > SIDE_BY_SIDE)
+    by_rows = n >= BY_ROWS or kernels.is_rolled(tree, program, lowering)
+    make = {
+        (True, True): inverse_source,
+        (False, True): forward_source,
+        (True, False): _small_inverse_source,
+        (False, False): _small_forward_source,
+    }[inverse, by_rows]
+    key = f"{model.fingerprint}:{name}:{','.join(names)}:{'rows' if by_rows else 'lanes'}"
+    alone = not inverse and n > SIDE_BY_SIDE
+    return Kernel(name, inputs, outputs, key=key, build=lambda: make(tree, names, inputs), alone=alone)
 
 
 def _flexible_source(
@@ -214,18 +207,14 @@ def _flexible_hybrid_source(tree: Tree, names: Sequence[str], inputs: Sequence[A
     return Plan(sizes, results, {"factor": factor.numel(), "one": n * n}, steps)
 
 
-def _small_inverse_source(
-    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> KernelSource:
+def _small_inverse_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
     graph = kernels.program_graph(tree, INVERSE_DYNAMICS_DERIVATIVES, names)
     return FunctionSource(
         kernels.function("inverse_dynamics_derivatives", inputs, tree, graph), chunk=CHUNK, interleave=True
     )
 
 
-def _small_forward_source(
-    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> KernelSource:
+def _small_forward_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
     """M and the efforts at rest, factor, accelerations, derivatives of inverse dynamics there; one solution per column.
 
     The accelerations come from the factor, which is needed anyway: sweeps of their own would take longer.
@@ -272,9 +261,7 @@ def relations(tree: Tree) -> Relations:
     return Relations(own, above)
 
 
-def inverse_source(
-    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> KernelSource:
+def inverse_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
     """dq, dv, da by rows."""
     related = relations(tree)
     sizes = _table_sizes(related)
@@ -295,9 +282,7 @@ def inverse_source(
     return Plan({a.name: a.size for a in inputs}, dict.fromkeys(results, related.n**2), sizes, steps)
 
 
-def forward_source(
-    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> KernelSource:
+def forward_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
     """Accelerations, derivatives of inverse dynamics there, factor of M, then all columns at once."""
     related = relations(tree)
     sizes = _table_sizes(related)
@@ -317,7 +302,7 @@ def forward_source(
     return Plan({a.name: a.size for a in inputs}, {"a": n, **matrices}, sizes, steps)
 
 
-def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = "auto") -> Kernel:
+def hybrid_kernel(model: Model, *, wrenches: bool) -> Kernel:
     """At the accelerations of hybrid dynamics, with `free` 1 or 0 for every speed: what its derivatives are made of.
 
     For M_ff the part of M for the free speeds, and all other rows zero: -M_ff^-1 times dtau/dq and dtau/dv, and M_ff^-1 with

@@ -340,7 +340,7 @@ class Derivatives(Kinematics):
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
-        changes = directional_kernels.gathered("jvp", tuple(forces), moved)
+        changes = directional_kernels.gathered(tuple(forces), moved)
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, kernel.arguments[:count], "at", [*forces.values()])
         directions = self._completed("jvp", name, along, kernel.arguments[:count], "along", changes)

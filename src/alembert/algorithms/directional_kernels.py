@@ -234,9 +234,7 @@ def options(
     return found
 
 
-def algorithm(
-    model: Model, mode: str, name: str, options: Options | None
-) -> tuple[Differentiable, ca.Function]:
+def algorithm(model: Model, name: str, options: Options | None) -> tuple[Differentiable, ca.Function]:
     """Unrolled."""
     if options is None:
         found = plain(model, name)
@@ -330,7 +328,7 @@ def _algorithm(
     if options is None:
         return plain(model, name)
     if c is None:
-        return algorithm(model, mode, name, options)[0]
+        return algorithm(model, name, options)[0]
     inputs, _ = graph_inputs(model, TABLE[name], options)
     return Differentiable(name, options, tuple(inputs), graph_results(TABLE[name], c.shapes))
 
@@ -365,7 +363,7 @@ def arguments(model: Model, mode: Mode, found: Differentiable) -> tuple[list[Arg
 
 
 def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca.Function:
-    found, f = algorithm(model, mode, name, options)
+    found, f = algorithm(model, name, options)
     inputs, _ = arguments(model, mode, found)
     symbols = [ca.SX.sym("x", *a.shape) for a in inputs]
     values, more = symbols[: len(found.inputs)], symbols[len(found.inputs) :]
@@ -404,11 +402,11 @@ def check_choice(dfree: Any) -> None:
         raise ArgumentError("jvp: dfree is not zero: which speeds are free is a choice that does not vary")
 
 
-def gathered(mode: str, frames: Sequence[str], along: Mapping[str, Any] | None) -> list[Any]:
+def gathered(frames: Sequence[str], along: Mapping[str, Any] | None) -> list[Any]:
     """The directions of wrenches, zero for those not named."""
     given = dict(along or {})
     for frame in given:
-        check_known(f"{mode}: along_wrenches: no wrench acts on", frame, frames)
+        check_known("jvp: along_wrenches: no wrench acts on", frame, frames)
     return [given.get(frame, [0.0] * 6) for frame in frames]
 
 

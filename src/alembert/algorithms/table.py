@@ -205,7 +205,7 @@ def _derivative_kernel(name: str) -> Build:
 
 
 def _hybrid_derivative_kernel(model: Model, wrenches: bool, lowering: kernels.Lowering) -> Kernel:
-    return derivative_kernels.hybrid_kernel(model, wrenches=wrenches, lowering=lowering)
+    return derivative_kernels.hybrid_kernel(model, wrenches=wrenches)
 
 
 _FRAME = ("frame", "reference")

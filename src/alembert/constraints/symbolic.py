@@ -112,10 +112,10 @@ CONSTRAINED: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in 
 
 
 def constrained_options(
-    model: Model, function: str, at: Any, active: Sequence[str] | None = None, parameters: Any = None
+    model: Model, function: str, at: Any, active: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """The minimal set of constraint rows at a configuration, as options of a graph."""
-    chosen, held = model.constrained_compute.rows.system(function, active).masks_at(function, at, parameters)
+    chosen, held = model.constrained_compute.rows.system(function, active).masks_at(function, at, None)
     return {"chosen": tuple(np.flatnonzero(chosen).tolist()), "active": tuple(np.flatnonzero(held).tolist())}
 
 

@@ -235,9 +235,9 @@ class ConstraintSystem:
 
     # --- the minimal set ------------------------------------------------------------------------------------
 
-    def chosen(self, t: RowTerms, k: int, tolerance: float = rank.RANK) -> Choice:
+    def chosen(self, t: RowTerms, k: int) -> Choice:
         """With a tolerance as in `tolerances`."""
-        return rank.choose(t.jacobian[k], self.groups, max(tolerance, min(10 * float(t.slack[k]), OFF)))
+        return rank.choose(t.jacobian[k], self.groups, max(rank.RANK, min(10 * float(t.slack[k]), OFF)))
 
     def choice(self, s: States, t: RowTerms, k: int) -> Choice:
         """A minimal set for state k, remembered."""

@@ -387,7 +387,7 @@ class BrowserLink(ServedPage):
         self._served = Served(
             "BrowserLink",
             {
-                "": lambda: page_text(model.name, _STYLES, _SCRIPTS, "Reading the model ..."),
+                "": lambda: page_text(model.name, _STYLES, _SCRIPTS),
                 "pilot.js": lambda: own.read_text(encoding="utf-8"),
                 **files,
             },

@@ -346,7 +346,7 @@ class Editor(ServedPage):
         }
         self._served = Served(
             "build",
-            {"": lambda: page_text("Alembert", _STYLES, _SCRIPTS, "Reading the model ..."), **texts},
+            {"": lambda: page_text("Alembert", _STYLES, _SCRIPTS), **texts},
             answers={"state": self.state, "forms": forms},
             actions={"act": self.act},
             port=port,

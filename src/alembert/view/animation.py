@@ -424,7 +424,7 @@ def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> An
         series["energy [J]"] = {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
     plain = [
         (name, unit, x)
-        for (name, unit), x in zip(_named(model, "coordinates"), q.T, strict=True)
+        for name, unit, x in zip(model.coordinate_names, model.space.coordinate_units, q.T, strict=True)
         if unit in ("rad", "m")
     ]
     for unit, title in (("rad", "angles [rad]"), ("m", "positions [m]")):
@@ -432,8 +432,3 @@ def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> An
         if lines:
             series[title] = lines
     return Animation(model, time, q, efforts=tau, series=series, title=f"{model.name}: {path.name}")
-
-
-def _named(model: Model, which: str) -> list[tuple[str, str]]:
-    units = list(model.space.coordinate_units if which == "coordinates" else model.space.speed_units)
-    return list(zip(model.coordinate_names, units, strict=True))

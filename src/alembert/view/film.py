@@ -191,7 +191,7 @@ class Browser:
             event = {"type": f"mouse{kind}", "x": x, "y": y, "button": "left", "clickCount": 1}
             self._call("Input.dispatchMouseEvent", event | {"buttons": int(kind != "Released")}, session=True)
 
-    def screenshot(self, path: str | os.PathLike[str] | None = None, *, selector: str = "") -> bytes:
+    def screenshot(self, *, selector: str = "") -> bytes:
         """A PNG of the window, or of the first element that a selector finds."""
         options: dict[str, Any] = {"format": "png"}
         if selector:
@@ -200,10 +200,7 @@ class Browser:
                 " return [r.x, r.y, r.width, r.height]; })()"
             )
             options["clip"] = dict(zip(("x", "y", "width", "height"), box, strict=True)) | {"scale": 1}
-        data = base64.b64decode(self._call("Page.captureScreenshot", options, session=True)["data"])
-        if path is not None:
-            Path(path).write_bytes(data)
-        return data
+        return base64.b64decode(self._call("Page.captureScreenshot", options, session=True)["data"])
 
     # --- the protocol ---------------------------------------------------------------------------------------
 

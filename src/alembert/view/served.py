@@ -189,7 +189,7 @@ class ServedPage:
         self.stop()
 
 
-def page_text(title: str, styles: Sequence[str], scripts: Sequence[str], waiting: str) -> str:
+def page_text(title: str, styles: Sequence[str], scripts: Sequence[str]) -> str:
     """A page whose scripts ask for everything else."""
     tags = [f'<link rel="stylesheet" href="{html.escape(name)}">' for name in styles]
     tags += [f'<script defer src="{html.escape(name)}"></script>' for name in scripts]
@@ -206,7 +206,7 @@ def page_text(title: str, styles: Sequence[str], scripts: Sequence[str], waiting
             "</head>",
             "<body>",
             f"<header><h1>{html.escape(title)}</h1></header>",
-            f'<main><p class="problem">{html.escape(waiting)}</p></main>',
+            '<main><p class="problem">Reading the model ...</p></main>',
             "<noscript>This page needs JavaScript.</noscript>",
             "</body>",
             "</html>",

@@ -9,7 +9,6 @@ phi(x) and of d phi / d x, with which the page keeps them closed by Newton's met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,9 +122,7 @@ def configuration(model: Model, start: Array, x: Any) -> Any:
     return np.concatenate([np.zeros(0), *parts.values()])
 
 
-def slider_programs(
-    model: Model, q: Any, length: float, *, parameters: Mapping[str, float] | None = None
-) -> SliderPrograms | None:
+def slider_programs(model: Model, q: Any, length: float) -> SliderPrograms | None:
     """The program and its sliders; None where it would be too long, or nothing moves."""
     if model.nv == 0:
         return None
@@ -133,15 +130,12 @@ def slider_programs(
     start = np.asarray(q, dtype=float)
     x = ca.SX.sym("x", model.nv)
     q = configuration(model, start, x)
-    values = model.parameter_values | dict(parameters or {})
-    numbers = ca.SX([values[name] for name, _ in model.parameters])
+    numbers = ca.SX([value for _, value in model.parameters])
     given = [q, numbers] if model.parameters else [q]
     nodes = model.symbolic.function(sweeps.POSES, ("q",))(*given)
     rows = []
     for body in model.bodies:
-        node, offset = model.compute.locate(
-            "view", body.name, None if parameters is None else dict(parameters)
-        )
+        node, offset = model.compute.locate("view", body.name, None)
         R, p = ca.SX(offset.rotation), ca.SX(offset.translation)
         if node >= 0:
             R_W, p_W = ca.reshape(nodes[node, :9], 3, 3).T, nodes[node, 9:].T

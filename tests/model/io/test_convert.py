@@ -206,6 +206,10 @@ def test_shapes_are_checked():
             lambda: convert.accelerations_to_mujoco(model, np.zeros(8), np.zeros(7), np.zeros(8)),
             "accelerations_to_mujoco: a has shape (8,), expected (..., 7)",
         ),
+        (
+            lambda: convert.from_pinocchio(model, np.zeros((3, 8)), np.zeros((2, 7))),
+            "from_pinocchio: the batch dimensions do not go together: q (3,), v (2,)",
+        ),
     ):
         with pytest.raises(ArgumentError, match="^" + re.escape(message) + "$"):
             call()

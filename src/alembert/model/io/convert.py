@@ -26,7 +26,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from alembert.arguments import unknown
+from alembert.arguments import common, unknown
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Fixed, Free, JointType, Planar, Prismatic, Revolute, Spherical
 from alembert.model.model import Model
@@ -363,9 +363,9 @@ def _filled(parts: Iterator[tuple[slice, Array]], shape: tuple[int, ...]) -> Arr
     return result
 
 
-def _batched(*arrays: Array) -> tuple[Array, ...]:
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return tuple(np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays)
+def _batched(function: str, **arrays: Array) -> tuple[Array, ...]:
+    batch = common(function, [(name, x.shape[:-1]) for name, x in arrays.items()])
+    return tuple(np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays.values())
 
 
 def _q_from(layout: _Layout, q: Array) -> Array:
@@ -394,7 +394,7 @@ def _to(layout: _Layout, function: str, q: Any, v: Any) -> Any:
     q_there = _filled(parts, (*q.shape[:-1], layout.nq_there))
     if v is None:
         return q_there
-    q, v = _batched(q, _array(v, layout.nv_here, function, "v"))
+    q, v = _batched(function, q=q, v=_array(v, layout.nv_here, function, "v"))
     return q_there, _v_to(layout, q, v)
 
 
@@ -402,7 +402,7 @@ def _from(layout: _Layout, function: str, q: Any, v: Any) -> Any:
     q_here = _q_from(layout, _array(q, layout.nq_there, function, "q"))
     if v is None:
         return q_here
-    q, v = _batched(q_here, _array(v, layout.nv_there, function, "v"))
+    q, v = _batched(function, q=q_here, v=_array(v, layout.nv_there, function, "v"))
     return q_here, _v_from(layout, q, v)
 
 
@@ -410,7 +410,7 @@ def _accelerations(layout: _Layout, function: str, q: Any, v: Any, a: Any, *, th
     """a' = T a + (dT/dt) v, or its inverse."""
     nq, nv = (layout.nq_here, layout.nv_here) if there else (layout.nq_there, layout.nv_there)
     q = _array(q, nq, function, "q")
-    q, v, a = _batched(q, _array(v, nv, function, "v"), _array(a, nv, function, "a"))
+    q, v, a = _batched(function, q=q, v=_array(v, nv, function, "v"), a=_array(a, nv, function, "a"))
     if there:
         return _v_to(layout, q, a) + _rate(layout, q, v)
     q = _q_from(layout, q)
