@@ -298,6 +298,10 @@ def test_what_grounds_a_framework_holds_it(ground):
     np.testing.assert_allclose(residual, (V[:, rest] / squares[rest]) @ V[F][:, rest].T, atol=1e-12)
     with pytest.raises(al.ModelError, match="the structure is held to ground, its motion along"):
         fl.structure_body(fe, kept, attachment=4)
+    again = fl.FiniteElements.of_matrices(
+        fe.M, fe.K, fe.positions, fe.dofs, names=fe.names, rounding=fe.rounding
+    )
+    assert again.floating.shape[1] == floats
 
 
 def test_a_proof_mass_is_a_body_on_a_spring():

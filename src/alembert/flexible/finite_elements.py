@@ -163,10 +163,12 @@ class FiniteElements:
         *,
         names: Sequence[Any] = (),
         units: str | UnitSystem = "SI",
+        rounding: float = 1e-6,
     ) -> FiniteElements:
         """From arrays, dense or sparse, in the given units; positions in rows, or by the names of the nodes.
 
-        `dofs` may be left out where every node has the same three or six unknowns, node by node.
+        `dofs` may be left out where every node has the same three or six unknowns, node by node. `rounding` is that of the
+        printed digits; less, such as 1e-12, lets soft springs to ground hold the structure.
         """
         scale = unit_system(units)
         if isinstance(positions, Mapping):
@@ -195,6 +197,7 @@ class FiniteElements:
             x * scale.length,
             dofs,
             tuple(map(str, names)),
+            rounding=rounding,
         )
 
     def __repr__(self) -> str:

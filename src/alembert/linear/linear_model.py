@@ -96,14 +96,15 @@ class LinearModel:
         def taken(value: Array) -> Array:
             return value.reshape(math.prod(self.batch), *value.shape[len(self.batch) :])[points]
 
-        arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        arrays: dict[str, Any] = {k: taken(x) for k, x in fields.items() if isinstance(x, np.ndarray)}
         parameters = {
             name: taken(np.broadcast_to(np.asarray(value, dtype=float), self.batch))
             for name, value in self.parameter_values.items()
         }
         return dataclasses.replace(
             self,
-            **{name: taken(value) for name, value in arrays.items() if isinstance(value, np.ndarray)},
+            **arrays,
             parameter_values=parameters,
             whole=None if self.whole is None else self.whole[index],
             wrenches={frame: taken(F) for frame, F in self.wrenches.items()},
