@@ -41,7 +41,7 @@ class Motions:
                         f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
                         f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
                     )
-                if motion.kind == "compiled":
+                if motion.is_compiled:
                     t = ca.SX.sym("t")
                     symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
                 else:
