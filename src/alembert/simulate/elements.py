@@ -435,16 +435,15 @@ class Elements:
         """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
         model, nv = self.model, self.model.nv
         key = f"simulate:elements:{which}:{model.fingerprint}:{self.key}"
-        results: Sizes = {"kept": nv, "other": nv, "fed": nv, "U": 1}
-        if which == "slopes":
-            results = {"dq": (nv, nv), "dv": (nv, nv)}
-
-        def made() -> ca.Function:
-            return self._slopes() if which == "slopes" else self.function
-
-        return kept_kernel(
-            model, key, lambda: function_kernel("forces", key, state_sizes(model), results, made)
-        )
+        if key not in model.compute.kernels:
+            results: Sizes = {"kept": nv, "other": nv, "fed": nv, "U": 1}
+            function = self.function
+            if which == "slopes":
+                results, function = {"dq": (nv, nv), "dv": (nv, nv)}, self._slopes()
+            model.compute.kernels[key] = function_kernel(
+                "forces", key, state_sizes(model), results, lambda: function
+            )
+        return model.compute.kernels[key]
 
     def _slopes(self) -> ca.Function:
         model = self.model

@@ -244,11 +244,8 @@ class Table:
         return int(self.values.shape[1])
 
     @property
-    def kind(self) -> str:
-        """How a run reads it: "held" from one instant to the next, "compiled", or "long", in Python."""
-        if self.interpolation == "hold":
-            return "held"
-        return "compiled" if len(self.times) <= MOST_COMPILED else "long"
+    def is_compiled(self) -> bool:
+        return self.interpolation != "hold" and len(self.times) <= MOST_COMPILED
 
     @property
     def breaks(self) -> Array:
@@ -376,9 +373,9 @@ class TimeTables:
                     f"simulate: wrenches: the table for {frame!r} has width {table.width}, expected 6: moment, then force"
                 )
             self.all.append((f"wrenches {frame!r}", table))
-            if table.kind == "held":
+            if table.interpolation == "hold":
                 self.held_wrenches[frame] = table
-            elif table.kind == "compiled":
+            elif table.is_compiled:
                 self.wrenches.append(WrenchTable(frame, table))
             else:
                 left[frame] = table
@@ -396,9 +393,12 @@ class TimeTables:
 
     @cached_property
     def _by_kind(self) -> dict[str, list[tuple[Array, Table]]]:
-        """Those of efforts."""
-        kinds = ("held", "compiled", "long")
-        return {kind: [x for x in self._efforts if x[1].kind == kind] for kind in kinds}
+        """Those of efforts: "held" from one instant to the next, "compiled", or "long", which are read in Python."""
+        found: dict[str, list[tuple[Array, Table]]] = {"held": [], "compiled": [], "long": []}
+        for where, table in self._efforts:
+            moving = "compiled" if table.is_compiled else "long"
+            found["held" if table.interpolation == "hold" else moving].append((where, table))
+        return found
 
     @property
     def long(self) -> bool:
@@ -437,12 +437,12 @@ class TimeTables:
     @property
     def holds(self) -> bool:
         """Whether some table holds."""
-        return any(table.kind == "held" for _, table in self.all)
+        return any(table.interpolation == "hold" for _, table in self.all)
 
     @cached_property
     def instants(self) -> Array:
         """Where tables that hold change."""
-        found = [table.times for _, table in self.all if table.kind == "held"]
+        found = [table.times for _, table in self.all if table.interpolation == "hold"]
         return np.unique(np.concatenate([np.zeros(0), *found]))
 
     @cached_property

@@ -41,7 +41,7 @@ class Motions:
                         f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
                         f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
                     )
-                if motion.kind == "compiled":
+                if motion.is_compiled:
                     t = ca.SX.sym("t")
                     symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
                 else:
@@ -111,7 +111,7 @@ class Motions:
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
-        if not self.mask.any():
+        if self.function is None and not self.functions:
             return q, v
         q_p, v_p, _ = self.at(t)
         return np.where(self._prescribed_q, q_p, q), np.where(self.mask, v_p, v)

@@ -160,11 +160,14 @@ class Draws:
     """What members start from: drawn by `vary` from a generator of each member's own, or rows of arrays."""
 
     def __init__(self, model: Model, vary: Any, given: Mapping[str, Any], seed: int) -> None:
-        self.model, self.vary, self.given, self.seed = model, vary, given, seed
+        self.model, self.vary, self.given = model, vary, given
+        self._words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(1, seed.bit_length()), 32)]
 
     def member(self, member: int) -> Mapping[str, Any]:
         if callable(self.vary):
-            return self.vary(np.random.default_rng([self.seed, member]))
+            # as default_rng([seed, member]), whose conversion of numbers to words takes as long as all the rest
+            words = np.array([*self._words, member], dtype=np.uint32)
+            return self.vary(np.random.Generator(np.random.PCG64(np.random.SeedSequence(words))))
         return {
             key: {name: values[member] for name, values in x.items()} if key == "parameters" else x[member]
             for key, x in self.vary.items()
