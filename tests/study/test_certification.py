@@ -7,6 +7,7 @@ import alembert as al
 from alembert import control
 from alembert.linear import decoupled_pd
 from alembert.simulate import DynamicController
+from alembert.study.certification import _settles
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +156,18 @@ def test_what_is_not_seen_may_not_fall():
     assert found.left_out_growth == pytest.approx(np.sqrt(1.5 * 9.81), rel=1e-4)  # of a rod, 3 g/2 l
     assert not found.ok
     assert "does not see is unstable by itself: q:swing, v:swing grow with up to 3.836/s" in str(found)
+
+
+def test_a_motion_that_drifts_or_grows_has_not_settled():
+    """Both are further from where they end at first than at last, but do not slow down."""
+    t = np.linspace(0, 1, 201)[:, None]
+    for settles, moved in (
+        (True, np.exp(-8 * t)),
+        (True, 1 + np.exp(-4 * t) * np.cos(30 * t)),
+        (True, 0 * t),
+        (False, t),
+        (False, np.exp(t)),
+        (False, np.cos(30 * t)),
+        (False, np.where(t > 0.9, np.nan, t)),
+    ):
+        assert _settles(moved) is settles

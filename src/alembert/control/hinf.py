@@ -100,6 +100,7 @@ def hinfsyn(
     p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
     wrong = violations(P, p)
     refuse("hinfsyn", wrong, ("i", "ii"))
+    direct = _direct_level(p)
     p, notes = _regular(p, wrong)
     problem = _Normal(p)
 
@@ -134,7 +135,8 @@ def hinfsyn(
         for more in (backoff, 3 * backoff, 10 * backoff, 30 * backoff) if backoff else _NO_BACKOFF:
             made = closed(high * (1 + more), optimal=not more)
             if made is not None:
-                return Synthesis(*made, lower, high * (1 + tolerance), notes)
+                # what was added for regularity makes levels higher, so that (2) tells nothing of the given problem
+                return Synthesis(*made, direct if notes else lower, high * (1 + tolerance), notes)
         # the tests held by rounding only: from here on a level counts with its closed loop
         low, high, passes = high, _reached(problem), lambda g: closed(g) is not None
     raise NumericalError(
@@ -249,6 +251,14 @@ class _Normal:
         return StateSpace(
             both[:, :k], both[:, k:] @ self.y, self.u @ out[:, :k], self.u @ out[:, k:] @ self.y
         )
+
+
+def _direct_level(p: Plant4) -> float:
+    """No controller changes what D11 does from all of w to the z that u does not reach at once, nor from the w that y does
+    not see at once (Parrott's theorem); (a) where D12 and D21 have full rank."""
+    rows, columns = scipy.linalg.null_space(p.D12.T), scipy.linalg.null_space(p.D21)
+    parts = rows.T @ p.D11, p.D11 @ columns
+    return max(float(np.linalg.norm(x, 2)) if x.size else 0.0 for x in parts)
 
 
 def _without(

@@ -10,6 +10,13 @@ Least mean square of z under white noise w (H2):
     Y: (A^T, C2^T, B1 B1^T, D21 D21^T, B1 D21^T),  L = -(Y C2^T + B1 D21^T)(D21 D21^T)^-1
     K = (A + B2 F + L C2 + L D22 F, -L, F, 0)                                                                        (2)
 
+In discrete time, with the Riccati equations of that kind, y acts at once: F x + F0 w is what u should be, L0 (y - C2 x^)
+what y tells of it beyond the state x^ that was expected (D22 = 0),
+
+    F, F0 = -(D12^T D12 + B2^T X B2)^-1 (B2^T X [A, B1] + D12^T [C1, D11])
+    -L, L0 = ([A; F] Y C2^T + [B1; F0] D21^T)(D21 D21^T + C2 Y C2^T)^-1
+    K = (A + B2 F + (L - B2 L0) C2, B2 L0 - L, F - L0 C2, L0)                                                        (3)
+
 (Doyle, Glover, Khargonekar, Francis 1989). Both Riccati equations need: (i) controls reach all unstable modes, (ii)
 measurements see them, (iii) D12 has full column rank, (iv) D21 full row rank, (v) P12 and (vi) P21 have no zeros on the
 imaginary axis. What is violated is named, with the pole and the states.
@@ -26,7 +33,7 @@ import numpy as np
 from alembert.control import arguments
 from alembert.control.interconnection import feedback, lft
 from alembert.control.reachability import describe_unreached
-from alembert.control.riccati import care
+from alembert.control.riccati import care, dare
 from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
 from alembert.control.system_arguments import takes_systems
@@ -44,7 +51,7 @@ class Synthesis:
     norm: float
     """of the closed loop from w to z, computed from it"""
     lower: float
-    """no stabilising controller has a norm below this one"""
+    """no stabilising controller has a norm below this one; where `notes` tell of a change, the direct parts alone say so"""
     upper: float
     """the tests of existence hold at this level, to rounding: where the optimum is flat, that may be 1e-4 of it. What the
     controller was seen to reach is `norm`"""
@@ -118,7 +125,7 @@ def count(names: Sequence[str], given: Any) -> int:
 
 def finished(P: StateSpace, K: StateSpace) -> StateSpace:
     """The controller for the plant as it is: sampled if the plant is, and with its names."""
-    if P.is_discrete:
+    if P.is_discrete and not K.is_discrete:
         K = from_bilinear(K, P.dt)
     p, m = K.shape[1], K.shape[0]
     return K.renamed(inputs=P.output_names[-p:] if p else (), outputs=P.input_names[-m:] if m else ())
@@ -173,13 +180,31 @@ def h2syn(P: StateSpace, *, controls: Any, measurements: Any) -> Synthesis:
     p = divided(P, m, r)
     if not P.is_discrete and np.any(p.D11):
         raise ArgumentError(
-            "h2syn: D11 is not zero, white noise reaches z directly, and its mean square is infinite"
+            "h2syn: D11 is not zero, white noise reaches z directly, and its mean square is infinite; weights of z, "
+            "or of w, must fall off at high frequencies (hinfsyn takes others)"
         )
     refuse("h2syn", violations(P, p), ("i", "ii", "iii", "iv", "v", "vi"))
-    K = finished(P, around(h2_controller(p), p.D22))
+    if P.is_discrete:
+        p = divided(StateSpace(*P.matrices), m, r)
+        K = around(_sampled_h2_controller(p), p.D22)
+        K = finished(P, StateSpace(*K.matrices, P.dt))
+    else:
+        K = finished(P, around(h2_controller(p), p.D22))
     closed = lft(P, K)
     norm = closed.h2_norm()
     return Synthesis(K, closed, norm, norm, norm)
+
+
+def _sampled_h2_controller(p: Plant4) -> StateSpace:
+    """(3), the matrices of a controller for D22 = 0; p holds those of the sampled plant."""
+    X = dare(p.A, p.B2, p.C1.T @ p.C1, p.D12.T @ p.D12, p.C1.T @ p.D12).X
+    Y = dare(p.A.T, p.C2.T, p.B1 @ p.B1.T, p.D21 @ p.D21.T, p.B1 @ p.D21.T).X
+    right = p.B2.T @ X @ np.hstack([p.A, p.B1]) + p.D12.T @ np.hstack([p.C1, p.D11])
+    F, F0 = np.hsplit(-np.linalg.solve(p.D12.T @ p.D12 + p.B2.T @ X @ p.B2, right), [len(p.A)])
+    left = np.vstack([p.A, F]) @ Y @ p.C2.T + np.vstack([p.B1, F0]) @ p.D21.T
+    gains = np.linalg.solve(p.D21 @ p.D21.T + p.C2 @ Y @ p.C2.T, left.T).T
+    L, L0 = -gains[: len(p.A)], gains[len(p.A) :]
+    return StateSpace(p.A + p.B2 @ F + (L - p.B2 @ L0) @ p.C2, p.B2 @ L0 - L, F - L0 @ p.C2, L0)
 
 
 def h2_controller(p: Plant4) -> StateSpace:

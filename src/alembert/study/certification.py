@@ -51,6 +51,8 @@ Array = np.ndarray
 SAMPLES = 200
 SETTLED = 0.3
 """of the motion at first: what may be left of it at the end"""
+SLOWED = 0.95
+"""of the largest change in a fifth of a motion: what the last fifth may change; an even drift has as much there"""
 DRIFT = 1e-5
 """of the entries of A: a real part below it is that of a double pole at zero, which rounding by 1e-10 moves so far"""
 
@@ -372,12 +374,15 @@ def _fly(
 
 
 def _settles(moved: Array) -> bool:
-    """Whether a motion (N, nv) comes to rest: what is left of it at the end, compared with its beginning."""
+    """Whether a motion (N, nv) comes to rest: what is left of it in its last fifth, compared with its first one; and how
+    much the last one still changes, compared with any: what drifts or grows slowly is far from its end at first as well."""
     if not np.isfinite(moved).all():
         return False
     away = np.abs(moved - moved[-1]).max(axis=-1)
     part = max(1, len(away) // 5)
-    return bool(away[-part:].max() <= SETTLED * max(float(away[:part].max()), 1e-12))
+    changes = [float(np.ptp(x, axis=0).max()) for x in np.array_split(moved, 5) if len(x)]
+    small = away[-part:].max() <= SETTLED * max(float(away[:part].max()), 1e-12)
+    return bool(small and changes[-1] <= SLOWED * max(*changes, 1e-12))
 
 
 def _growth(whole: UncertainLinearModel, names: Sequence[str], values: Mapping[str, float]) -> float:
