@@ -1,5 +1,6 @@
 """Estimates from windows of samples: the Kalman filter where it is exact, and what filters cannot do."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from alembert.control import SquareRootKalman
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Sensor
 from alembert.optimal import MovingHorizonEstimator
-from alembert.simulate import Measured, StateFilter
+from alembert.simulate import ForceElement, Measured, StateFilter
 
 DT = 0.1
 
@@ -163,6 +164,11 @@ def test_refused(free):
         MovingHorizonEstimator(mass(), place(), process=1.0, tolerance=-1)
     with pytest.raises(UnsupportedError, match="limits: 'rate' bounds how fast controls change"):
         MovingHorizonEstimator(mass(), place(), process=1.0, limits={"rate": {"rail": 1.0}})
+    gust = ForceElement("block", wrenches=lambda t, poses, v: [ca.vertcat(0, 0, 0, ca.sin(t), 0, 0)])
+    with pytest.raises(
+        UnsupportedError, match="forces or gravity depend on the time, which begins at 0 in every"
+    ):
+        MovingHorizonEstimator(mass(), place(), process=1.0, forces=[gust])
     once = free.correct(start, {"place": [0.0]})
     with pytest.raises(ArgumentError, match="this sample was taken in already"):
         free.correct(once, {"place": [0.0]})

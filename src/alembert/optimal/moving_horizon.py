@@ -29,7 +29,7 @@ from alembert.model.printing import unknown
 from alembert.optimal.costs import Cost
 from alembert.optimal.guess import Guess
 from alembert.optimal.outcome import interrupts_kept
-from alembert.optimal.plant import Moment
+from alembert.optimal.plant import Mechanics, Moment, depends_on_time
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import TABLEAUS, RungeKutta
 from alembert.optimal.solve import SolverOptions, Transcribed, check
@@ -147,6 +147,12 @@ class MovingHorizonEstimator:
             forces=forces or None,
             gravity=gravity,
         )
+        assert isinstance(self.problem.plant, Mechanics)
+        if depends_on_time(self.problem.plant):
+            raise UnsupportedError(
+                "MovingHorizonEstimator: forces or gravity depend on the time, which begins at 0 in every window; leave "
+                "them to the unknown efforts (`process`)"
+            )
         self._options = SolverOptions("sweep", "auto", tolerance, iterations, False)
         with interrupts_kept():
             way = SampledCost("rk4", TABLEAUS["rk4"])

@@ -482,6 +482,14 @@ def closure_of(plant: Plant) -> Closure | None:
     return plant.closure if isinstance(plant, Mechanics) else None
 
 
+def depends_on_time(plant: Mechanics) -> bool:
+    """Whether forces or gravity do."""
+    if plant.elements is None:
+        return False
+    t, x, u = ca.SX.sym("t"), ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls))
+    return bool(ca.depends_on(plant.rate(t, x, u, ca.SX([value for _, value in plant.parameters])), t))
+
+
 def driven_dofs(
     model: Model, actuated: Sequence[str] | None, prescribed: Collection[str] = ()
 ) -> tuple[int, ...]:

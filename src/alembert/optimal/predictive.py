@@ -17,13 +17,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
-from alembert.optimal.plant import Mechanics
+from alembert.optimal.plant import Mechanics, depends_on_time
 from alembert.optimal.solution import Solution
 from alembert.simulate import Sampled
 
@@ -71,11 +70,6 @@ class _CompiledPlan:
             k = int(np.searchsorted(self._nodes, t / self._duration, side="right")) - 1
             return self.result.controls[max(k, 0)].copy()
         return self.solution.control_at(t)
-
-
-def depends_on_time(plant: Mechanics) -> bool:
-    t, x, u = ca.SX.sym("t"), ca.SX.sym("x", plant.chart.point), ca.SX.sym("u", len(plant.controls))
-    return bool(ca.depends_on(plant.rate(t, x, u, ca.SX([value for _, value in plant.parameters])), t))
 
 
 class PredictiveController:
@@ -127,7 +121,7 @@ class PredictiveController:
             raise UnsupportedError("PredictiveController: the duration is the horizon, and cannot be free")
         if on_failure not in POLICIES:
             raise ArgumentError(unknown("PredictiveController: no policy on_failure", on_failure, POLICIES))
-        if problem.plant.elements is not None and depends_on_time(problem.plant):
+        if depends_on_time(problem.plant):
             raise UnsupportedError(
                 "PredictiveController: forces or gravity depend on the time, which begins at 0 in every sample; give the "
                 "problem such that do not"

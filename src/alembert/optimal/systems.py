@@ -252,7 +252,7 @@ class _Basis:
     def __init__(self, knots: Array, degree: int, goes_on: bool) -> None:
         """`goes_on`: straight beyond its ends."""
         self._t, self._degree = [float(t) for t in knots], degree
-        self._steep = [self._slope(end) for end in (knots[0], knots[-1])] if goes_on else None
+        self._steep = [self._slope(end) for end in (self._t[0], self._t[-1])] if goes_on else None
 
     def __call__(self, at: Any) -> ca.SX:
         first, last = self._t[0], self._t[-1]
