@@ -420,10 +420,9 @@ class _Compiled:
 
     def again(self, table: ctypes.Array[ctypes.c_int64], count: int) -> Callable[[], int]:
         """The same over all `count` states of always the same arrays."""
-        code = self.library.addresses[_entry(self.lanes)]
-        words: tuple[int, ...] = (ctypes.addressof(table), 0, count)
+        code, words = self.library.addresses[_entry(self.lanes)], [ctypes.addressof(table), 0, count]
         if self.lanes == 1:
-            code, words = shared_entry("states"), (code, len(table) // 3, *words)
+            code, words = shared_entry("states"), [code, len(table) // 3, *words]
         return fastcall.again(shared_entry("again"), code, words, (table, self.library))
 
     def spend(self, runs: float, beside: int) -> bool:

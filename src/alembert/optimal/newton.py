@@ -492,7 +492,7 @@ class Newton:
                 self.options["shift"] *= 100 if self._remembered == 0.0 else 8
             if self.options["shift"] > tuning.LARGEST_SHIFT:
                 break
-            found = self._solve()
+            found = self._swept()
         self._rho, self.shift = self.options["rho"], self.options["shift"]
         self._remembered = self.shift or self._remembered
         self.sweep.reach.give_way()
@@ -532,6 +532,9 @@ class Newton:
             self._push()
         if self.has_equations:
             self._gained[...], self._end_gained[...] = 0.0, 0.0
+        return self._swept()
+
+    def _swept(self) -> bool:
         try:
             self.sweep.solve(**self.options)
         except Indefinite:
@@ -660,15 +663,15 @@ class Newton:
             self.sweep.solve()
         except Indefinite:
             return
-        found = self._new_duals
-        w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
-        with np.errstate(invalid="ignore"):  # what is not finite is named after this
-            y = held * np.matmul(lin.D, w)[:, :, 0]
-            end_y = end_held * (self._end_D @ self.sweep.x[-1])
-        if max(np.abs(a).max(initial=0.0) for a in (found, y, end_y)) <= tuning.LARGEST_ESTIMATE:
+        found, y = self._new_duals, np.zeros(len(self.bounds.high))
+        if self.has_equations:
+            w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
+            with np.errstate(invalid="ignore"):  # what is not finite is named after this
+                moved = np.concatenate([np.matmul(lin.D, w).ravel(), self._end_D @ self._last_step])
+                y = self.bounds.held * moved
+        if max(np.abs(a).max(initial=0.0) for a in (found, y)) <= tuning.LARGEST_ESTIMATE:
             self._duals[...] = found
-            self.it.path.high += y
-            self.it.last.high += end_y
+            self.bounds.high += y
 
     # --- along a step ---------------------------------------------------------------------------------------------
 
