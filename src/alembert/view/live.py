@@ -358,9 +358,6 @@ class Timeline:
                 )
 
 
-Array = np.ndarray
-
-
 class Viewer:
     """A running viewer: `url`, `stop()`, and what the page can do, from the program as well."""
 
