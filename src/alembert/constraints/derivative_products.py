@@ -62,7 +62,7 @@ def jvp(
     with_parameters = _has_parameters(model, "jvp", name, along)
     found = _slope(model, "jvp", name, at, wrenches, with_parameters)
     names = [f"d{key}" for key in (*TABLE[name].inputs, "parameters")]
-    changes = directional_kernels.gathered("jvp", tuple(found.forces), along_wrenches)
+    changes = directional_kernels.gathered(tuple(found.forces), along_wrenches)
     given = [*zip(names, along, strict=False)]
     given += [(f"along_wrenches: {frame!r}", x) for frame, x in zip(found.forces, changes, strict=True)]
     matrices = [*found.matrices, *found.forces.values()]
@@ -304,7 +304,7 @@ def hessian_kernel(
 
 def _hessian_of(model: Model, called: str, name: str, options: Options) -> Kernel:
     """Of the graph of an algorithm, `called` something, by a given minimal set of constraint rows."""
-    found, _ = directional_kernels.algorithm(model, "hessian", name, options)
+    found, _ = directional_kernels.algorithm(model, name, options)
     inputs, outputs = directional_kernels.arguments(model, "hessian", found)
     places = [model.compute.carrier(x) for x in options.wrenches]
     key = f"{model.fingerprint}:hessian:{name}:{options!r}:{places!r}"
