@@ -171,9 +171,9 @@ class _Step:
         self._put(self._new(f"select i1 {good}, double 1.0, double 0.0"), "flag", 0)
         for a, row in enumerate(rows):
             self._leave(row, 0, n, "K", a * n)
-            negative = [self._negative(x) for x in row[: self.kept]]
-            self._leave(negative, n, columns, "k", a * columns)
-            for v, vector in enumerate(negative):
+            turned = [self._negative(x) for x in row[: self.kept]]
+            self._leave(turned, n, columns, "k", a * columns)
+            for v, vector in enumerate(turned):
                 self._store(vector, "w", self.turned + a * self.width + v * L)
 
     def _states(self) -> None:
