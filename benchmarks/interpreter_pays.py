@@ -1,7 +1,7 @@
 """When machine code pays: what lists for the interpreter and machine code take to make and to run, by length of the code.
 
 `python benchmarks/interpreter_pays.py` prints the table of "The engine", for forward dynamics of chains as straight code and
-with an empty cache. Seconds are of the processor, the least of some runs. `alembert.engine.loader.RUNS` is set by it.
+with an empty cache. Seconds are of the processor, the least of some runs. See `alembert.engine.loader.RUNS`.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Library:
 
 
 _NUMBERS = itertools.count()
-RUNS = 20_000
-"""of interpreted code until it is compiled: it has then lost about half the time that this takes (measured)"""
+RUNS = 10_000
+"""of interpreted code until it is compiled: it has then lost about a quarter of the time that this takes (measured)"""
 AGAIN = 0.2
 """of these, for what another process has left in the cache"""
 LONG_TEXT = 50_000  # characters of a module that takes LLVM 25 ms

@@ -297,8 +297,8 @@ class Newton:
             place = (x, it.u[where], it.z[where], after, s[where], p_own)
             places.append((own, where, len(x), place, units.stage))
             given = [*place, units.stage, it.costates[1:][where], self._scale, *(b[where] for b in bounds)]
-            left = {name: array[where] for name, array in results.items()}
-            condensing.append(own.condense(len(x), given, left))
+            wanted = {name: array[where] for name, array in results.items()}
+            condensing.append(own.condense(len(x), given, wanted))
             if own.curvature is not None:
                 constant = [results[name][where] for name in own.constant]
                 given = [*place[:3], s[where], p_own, units.stage, self._scale]
