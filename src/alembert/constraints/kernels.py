@@ -87,8 +87,8 @@ def with_numbers(kernel: Kernel, key: str, numbers: Array) -> Kernel:
     given, found = kernel.arguments[:-1], kernel.results
 
     def source() -> KernelSource:
-        sizes = ({a.name: a.size for a in part} for part in (given, found))
-        return plan.with_numbers(kernel.source(), *sizes, numbers)
+        incoming, outgoing = ({a.name: a.size for a in part} for part in (given, found))
+        return plan.with_numbers(kernel.source(), incoming, outgoing, numbers)
 
     return Kernel(kernel.name, given, found, key=f"{key}:{kernel.key}", build=source)
 
