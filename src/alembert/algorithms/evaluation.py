@@ -319,6 +319,12 @@ class Evaluator(Arguments, Failures):
     def kernels(self) -> dict[Any, Kernel]:
         return {}
 
+    def kept(self, key: str, make: Callable[[], Kernel]) -> Kernel:
+        """A kernel that is made once for the model."""
+        if key not in self.kernels:
+            self.kernels[key] = make()
+        return self.kernels[key]
+
     def kernel(self, name: str, *, wrenches: bool = False, lowering: Lowering = "auto") -> Kernel:
         key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
         if key in self.kernels:

@@ -291,7 +291,7 @@ class AdaptiveRun:
 
     def begin(self, q: Array, v: Array, z: Array) -> None:
         self.t, self.z = float(self.settings.start), z
-        self.q, self.v = self.system.prescribed_motions.imposed(self.t, q, v)
+        self.q, self.v = self.system.imposed(self.t, q, v)
         self.watch.begin(self.t, self.q, self.v, fresh=True)
         self.keeper.start(self.q, self.v, z)
 

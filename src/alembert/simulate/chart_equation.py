@@ -32,7 +32,7 @@ from alembert.engine.codegen import KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import Plan
 from alembert.simulate.actuators import Lags, Ramp
-from alembert.simulate.elements import arguments, kept_kernel
+from alembert.simulate.elements import arguments
 from alembert.simulate.passages import Approach
 from alembert.simulate.step_code import Layout, StepModel, Tracer
 
@@ -160,7 +160,7 @@ class Flow:
     def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""
         system = self.system
-        q, v = system.prescribed_motions.imposed(t, q, v)
+        q, v = system.imposed(t, q, v)
         tau, rows = self._effort_slopes(t, q, v, z)
         found = system.acceleration_slopes(t, q, v, self._total(t, q, v, z), tau, self.within)
         if system.prescribes:  # whatever the state says of these, it is replaced
@@ -228,8 +228,8 @@ def _kernel(plant: StepModel, name: str, sizes: dict[str, int], trace: Callable[
         return Plan({a.name: a.size for a in given}, sizes, inside, tracer.body, tracer.sources)
 
     key = f"simulate:{plant.key}:{name}"
-    return kept_kernel(
-        plant.model, key, lambda: Kernel("simulate", given, arguments(sizes), key=key, build=build)
+    return plant.model.compute.kept(
+        key, lambda: Kernel("simulate", given, arguments(sizes), key=key, build=build)
     )
 
 

@@ -47,7 +47,6 @@ from alembert.simulate.elements import (
     Places,
     arguments,
     function_kernel,
-    kept_kernel,
     reactions_read,
     state_symbols,
 )
@@ -389,7 +388,7 @@ class ReactionLoads:
             )
 
         results = arguments({"load": n, "read": count})
-        return kept_kernel(model, key, lambda: Kernel("forces", given, results, key=key, build=build))
+        return model.compute.kept(key, lambda: Kernel("forces", given, results, key=key, build=build))
 
     def slopes(self, t: Array, q: Array, v: Array, f: Array, *last: Array) -> tuple[Array, Array, Array]:
         """d/dq (tangent), d/dv and d/df of the efforts, where f are the forces of all rows."""
@@ -407,7 +406,7 @@ class ReactionLoads:
 
         given = {"t": 1, "q": model.nq, "v": n, "f": count, "parameters": len(model.parameters) or None}
         results = {"dq": (n, n), "dv": (n, n), "df": (n, count)}
-        kernel = kept_kernel(model, key, lambda: function_kernel("forces", key, given, results, made))
+        kernel = model.compute.kept(key, lambda: function_kernel("forces", key, given, results, made))
         dq, dv, df = kernel(t, q, v, f, *last)
         return dq, dv, df
 

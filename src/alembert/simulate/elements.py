@@ -199,14 +199,6 @@ def arguments(sizes: Sizes) -> list[Argument]:
     return [Argument(name, shape) for name, shape in shapes.items() if shape is not None]
 
 
-def kept_kernel(model: Model, key: str, make: Callable[[], Kernel]) -> Kernel:
-    """A kernel that is made once for a model."""
-    kept = model.compute.kernels
-    if key not in kept:
-        kept[key] = make()
-    return kept[key]
-
-
 class Places:
     """The frames of a model at time t as expressions, and what wrenches on them do."""
 

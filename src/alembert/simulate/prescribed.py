@@ -111,8 +111,6 @@ class Motions:
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
-        if self.function is None and not self.functions:
-            return q, v
         q_p, v_p, _ = self.at(t)
         return np.where(self._prescribed_q, q_p, q), np.where(self.mask, v_p, v)
 

@@ -426,7 +426,7 @@ class Simulation:
         """
         if self.feedback.flows and x is not None:
             self.x = x
-        q, v = self.prescribed_motions.imposed(t, q, v)
+        q, v = self.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, x=x, held=held, complete=complete)
         wrenches = self.loads.wrenches_at(t, q, v, within)
         model = self.model
@@ -532,9 +532,13 @@ class Simulation:
         E = self.own.energy(q, v, parameters=self.present_parameters)
         return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
+    def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state with its prescribed part put in place."""
+        return self.prescribed_motions.imposed(t, q, v) if self.prescribes else (q, v)
+
     def settled(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place, and loops closed around it."""
-        return self.surface.project(*self.prescribed_motions.imposed(t, q, v))
+        return self.surface.project(*self.imposed(t, q, v))
 
     @property
     def dissipates(self) -> bool:

@@ -26,7 +26,7 @@ from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops, ReactionLoads
 from alembert.simulate.compiled_schedule import CompiledSchedule
-from alembert.simulate.elements import Elements, Sizes, function_kernel, kept_kernel
+from alembert.simulate.elements import Elements, Sizes, function_kernel
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.symmetries import FreeRoots, without_angles
 from alembert.sweeps.form import ModelForm
@@ -135,7 +135,7 @@ def chart_kernel(model: Model, name: str) -> Kernel:
     results: Sizes = dict.fromkeys(("rate_e", "rate_v", "jacobian"), (nv, nv))
     if name == "chart_rate":
         results = {"rate": nv}
-    return kept_kernel(model, key, lambda: function_kernel(name, key, {"e": nv, "v": nv}, results, function))
+    return model.compute.kept(key, lambda: function_kernel(name, key, {"e": nv, "v": nv}, results, function))
 
 
 @dataclass(frozen=True)
@@ -532,4 +532,4 @@ def kept_steps(
     """A stepping kernel, kept with the model or its form."""
     key = f"simulate:{plant.key}:{kind}"
     results = [Argument("records", (RECORDS, size))]
-    return kept_kernel(plant.shared, key, lambda: Kernel("simulate", given, results, key=key, build=build))
+    return plant.shared.compute.kept(key, lambda: Kernel("simulate", given, results, key=key, build=build))

@@ -102,7 +102,7 @@ class Stepper:
     ) -> Array:
         """`x` are the states of controllers, at the start those that they start with; t is the time of the number."""
         system, t = self.system, self.time(number) if t is None else t
-        q, v = system.prescribed_motions.imposed(t, q, v)
+        q, v = system.imposed(t, q, v)
         x = system.start_states() if x is None else x
         parts = {"q": q, "v": v}
         if self.name == "variational":

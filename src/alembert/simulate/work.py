@@ -21,7 +21,7 @@ from numpy.polynomial import legendre
 
 from alembert.simulate.adaptive import DenseStep
 from alembert.simulate.chart_equation import Flow
-from alembert.simulate.elements import function_kernel, kept_kernel, state_symbols
+from alembert.simulate.elements import function_kernel, state_symbols
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
@@ -66,7 +66,7 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
 
     key, given = f"{model.fingerprint}:friction", {"v": model.nv, "parameters": len(model.parameters) or None}
     results = {"effort": model.nv}
-    kernel = kept_kernel(model, key, lambda: function_kernel("friction", key, given, results, friction))
+    kernel = model.compute.kept(key, lambda: function_kernel("friction", key, given, results, friction))
     if not model.parameters:
         return kernel(v)
     parameters = model.compute.parameter_array("simulate", system.own_parameters)
