@@ -83,6 +83,31 @@ def is_number(value: object) -> TypeGuard[float]:
     return x is not None and not x.ndim and x.dtype.kind in "fiu" and math.isfinite(x)
 
 
+def real(
+    function: str,
+    what: str,
+    value: Any,
+    expected: str,
+    *,
+    over: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> float:
+    """A finite number above `over`, from `least` to `most`."""
+    if not (is_number(value) and value > over and least <= value <= most):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected {expected}")
+    return float(value)
+
+
+def whole(
+    function: str, what: str, value: Any, expected: str, *, least: int = 1, most: float = math.inf
+) -> int:
+    """A whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected {expected}")
+    return int(value)
+
+
 def positive(function: str, what: str, value: Any) -> float:
     """A finite number greater than zero."""
     if type(value) is float and 0.0 < value < math.inf:  # all but always

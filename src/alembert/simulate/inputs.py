@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number, mapping, names
+from alembert.arguments import check_known, mapping, names, real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Model
 from alembert.simulate.actuators import Drive, checked, with_gears
@@ -154,10 +154,7 @@ class Stabilisation:
 
     def __post_init__(self) -> None:
         check_known("simulate: no stabilisation", self.method, METHODS)
-        if not (is_number(self.rate) and self.rate > 0):
-            raise ArgumentError(
-                f"simulate: stabilisation_rate is {self.rate!r}, expected a positive rate in 1/s"
-            )
+        real("simulate", "stabilisation_rate", self.rate, "a positive rate in 1/s", over=0.0)
 
     def check(self, model: Model, integrator: str) -> None:
         if self.method == "projection":

@@ -310,7 +310,7 @@ def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> C
     found: list[ComparedSignal] = []
     for name in names:
         y = _signal("measured", name, measured[name], len(times))
-        if not isinstance(computed, Mapping) and hasattr(computed, "channel"):
+        if hasattr(computed, "channel"):
             channel = computed.channel(name)
             if channel.values.ndim != 2:
                 raise ArgumentError(
@@ -340,7 +340,7 @@ def compare(computed: Run | Mapping[str, Any], measured: Mapping[str, Any]) -> C
     return Comparison(tuple(found))
 
 
-def _labels(run: Run, name: str, components: Sequence[str], taken: set[str]) -> list[str]:
+def _labels(run: Any, name: str, components: Sequence[str], taken: set[str]) -> list[str]:
     """Coordinates by their own names; other components, and names that are taken, with that of the channel."""
     known = {*run.model.coordinate_names, *run.model.speed_names} - taken
     return [c if c in known else name if len(components) == 1 else f"{name}.{c}" for c in components]
