@@ -3,7 +3,7 @@
 A mechanism that goes through such a place (all bars of a four-bar in line, a Sarrus linkage that is flat) has a smooth
 motion: its speeds are continuous, and choose one of the branches that meet there. But its accelerations are found from rows
 that vanish, so that errors of a state off the surface grow like 1/c, where the *clearance* c, the smallest scaled pivot of
-the rows (`alembert.constraints.rank`), is the distance from the place. A scheme that evaluates them there loses energy, or
+the rows (`alembert.constraints.saddle`), is the distance from the place. A scheme that evaluates them there loses energy, or
 ends up on another branch. Therefore
 
 - c is looked at from step to step, and the time at which it will vanish is foreseen (`Approach`);
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import legendre
 
-from alembert.constraints.rank import Choice
+from alembert.constraints.saddle import Choice
 
 Array = np.ndarray
 Derivative = Callable[[float, Array], Array]

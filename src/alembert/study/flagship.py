@@ -55,7 +55,7 @@ from alembert.study.orbiter import (
 )
 from alembert.study.report import Grid
 from alembert.verify.case import Line, Plot
-from alembert.verify.svg import STYLE, plot
+from alembert.verify.report import STYLE, plot
 from alembert.view import Animation
 from alembert.view.page import page
 
