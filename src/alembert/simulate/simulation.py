@@ -21,14 +21,13 @@ from alembert.model import Model
 from alembert.simulate import chart_equation
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, compiles
-from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
 from alembert.simulate.forces import GravityField
 from alembert.simulate.inputs import Inputs, Loads, Stabilisation, as_sequence
 from alembert.simulate.prescribed import Motions
-from alembert.simulate.schedule import Schedule
+from alembert.simulate.schedule import CompiledSchedule, Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, instruments
 from alembert.simulate.step_code import Layout, StepModel

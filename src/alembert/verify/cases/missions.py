@@ -25,7 +25,7 @@ from alembert.spacecraft import (
     sun_synchronous,
 )
 from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
-from alembert.spacecraft.surfaces import sunlit
+from alembert.spacecraft.environment import sunlit
 from alembert.verify.case import SCRIPT, Check, Items, case
 from alembert.verify.programs import FlightProgram
 
