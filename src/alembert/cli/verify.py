@@ -82,8 +82,7 @@ def verify(
     Exits with 1 if a case fails.
     """
     from alembert.verify import Results, compare, discover, select
-    from alembert.verify.compare import show as side_by_side
-    from alembert.verify.printing import explanations, show, show_list
+    from alembert.verify.printing import explanations, show, show_list, show_pairs
     from alembert.verify.programs import programs
 
     terminal = console.terminal(quiet=console.settings().quiet or as_json)
@@ -126,7 +125,7 @@ def verify(
         elif case or tag:
             found, other = (_only(x, {c.name for c in chosen}) for x in (found, other))
         pairs = compare(found, other)
-        side_by_side(found, other, pairs, terminal)
+        show_pairs(found, other, pairs, terminal)
         failed = failed or any(pair.verdict in ("differs", "worse") for pair in pairs)
     if failed:
         raise typer.Exit(FAILED)

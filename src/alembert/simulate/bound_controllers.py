@@ -18,7 +18,7 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
-from alembert.linear.outputs import Output, expressions, find
+from alembert.linear.quantities import Output, expressions, find
 from alembert.model import Model, Sensor
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.controllers import DynamicController, tracking_gain

@@ -24,7 +24,7 @@ Through singular places of loops and couplings, where rows of their Jacobian bec
 A mechanism that goes through such a place (all bars of a four-bar in line, a Sarrus linkage that is flat) has a smooth
 motion: its speeds are continuous, and choose one of the branches that meet there. But its accelerations are found from rows
 that vanish, so that errors of a state off the surface grow like 1/c, where the *clearance* c, the smallest scaled pivot of
-the rows (`alembert.constraints.rank`), is the distance from the place. A scheme that evaluates them there loses energy, or
+the rows (`alembert.constraints.saddle`), is the distance from the place. A scheme that evaluates them there loses energy, or
 ends up on another branch. Therefore
 
 - c is looked at from step to step, and the time at which it will vanish is foreseen (`Approach`);
@@ -52,8 +52,8 @@ from alembert.constraints import compiled
 from alembert.constraints.compiled import Held, moving, symbolic_served, terms_and_solution
 from alembert.constraints.drives import upper_solution
 from alembert.constraints.factors import Admittance, largest
-from alembert.constraints.rank import Choice
 from alembert.constraints.results import CLOSED, GOOD
+from alembert.constraints.saddle import Choice
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError

@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import saddle
 from alembert.constraints.results import CLOSED
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
@@ -67,12 +67,14 @@ class ConstraintSurface:
             parameters = {name: np.asarray(x, dtype=float)[..., None] for name, x in parameters.items()}
         s, terms, constraints = self._terms(q, v, active, parameters)
         moving = terms.jacobian * ~self.system.prescribed  # drives hold the others
-        found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
+        found, _ = saddle.choose_each(moving, constraints.groups, constraints.tolerances(terms))
         if unique:
             # of the whole rows: what drives hold already has no force of its own either
-            length = np.linalg.norm(terms.jacobian, axis=-1) / rank.scales(terms.jacobian, constraints.groups)
+            length = np.linalg.norm(terms.jacobian, axis=-1) / saddle.scales(
+                terms.jacobian, constraints.groups
+            )
             left = np.where(found, 0.0, length)
-            if np.max(left, initial=0.0) > rank.RANK:
+            if np.max(left, initial=0.0) > saddle.RANK:
                 row = int(np.argmax(np.max(left, axis=0)))
                 raise NumericalError(
                     f"simulate: forces read reactions, but the constraints are redundant ({constraints.owner_name(row)} "
@@ -88,7 +90,7 @@ class ConstraintSurface:
         constraints.check_closed(s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
-    def choose(self, q: Array, v: Array) -> rank.Choice | None:
+    def choose(self, q: Array, v: Array) -> saddle.Choice | None:
         """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
         if not (self.system.active and self.system.model.is_constrained):
             return None

@@ -46,7 +46,7 @@ from alembert.control import (
 )
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError, writing
 from alembert.linear import LinearModel, Regulator, UncertainLinearModel, linearize
-from alembert.linear.outputs import find
+from alembert.linear.quantities import find
 from alembert.model import Model
 from alembert.simulate import DynamicController, Ensemble, ensemble
 from alembert.study.report import Grid, drawn, page

@@ -41,7 +41,7 @@ from alembert.study import report
 from alembert.study.certification import LoopCertificate, certify
 from alembert.study.report import Grid
 from alembert.verify.case import Line, Plot
-from alembert.verify.svg import STYLE, plot
+from alembert.verify.report import STYLE, plot
 from alembert.view import Animation
 from alembert.view.page import page
 

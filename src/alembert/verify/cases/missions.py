@@ -26,8 +26,7 @@ from alembert.spacecraft import (
 )
 from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
 from alembert.spacecraft.environment import sunlit
-from alembert.verify.case import Check, Items, case
-from alembert.verify.papers import SCRIPT
+from alembert.verify.case import SCRIPT, Check, Items, case
 from alembert.verify.programs import FlightProgram
 
 
