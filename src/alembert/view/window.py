@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -46,6 +46,36 @@ def widget(model: Model, q: Any = None, *, height: int = 560, theme: str = "auto
     return JointWidget(model, q, height=height, theme=theme)
 
 
+@overload
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: Literal[True],
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Shown: ...
+@overload
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: Literal[False],
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Viewer: ...
+@overload
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: bool | None = None,
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Shown | Viewer: ...
 def view(
     shown: Any,
     q: Any = None,
