@@ -163,11 +163,7 @@ def control_power_system_reduction() -> Items:
     yield Check("stochastic singular values", stochastic, printed, 6e-5, DIGITS)
 
 
-@case(
-    source=CHIANG_SAFONOV,
-    kind="reference",
-    tags=("control", "acc1989"),
-)
+@case(source=CHIANG_SAFONOV, kind="reference", tags=("control", "acc1989"))
 def control_relative_error_reduction() -> Items:
     """Balanced stochastic truncation of a system whose gain spans five decades."""
     G = plants.chiang_safonov_seven()
@@ -230,11 +226,7 @@ def control_second_order_chain() -> Items:
     yield Plot("frequency [rad/s]", "gain at the first mass", tuple(lines), True, True)
 
 
-@case(
-    source=f"{SKOGESTAD}, example 3.8",
-    kind="published",
-    tags=("control",),
-)
+@case(source=f"{SKOGESTAD}, example 3.8", kind="published", tags=("control",))
 def control_transmission_zero(systems: SystemsProgram) -> Items:
     """A zero of the transfer matrix that is in none of its entries."""
     G = control.tf([[1, 1], [[2, 1], 2]], np.polymul([0.2, 1], [1, 1]))
