@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.algorithms.failures import heavy
 from alembert.arguments import mapping, unknown
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, warn
@@ -342,14 +343,6 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
     return dofs
 
 
-def listed(free: Sequence[str] | None) -> Sequence[str] | None:
-    if isinstance(free, str):
-        return [free]
-    if free is not None and not (isinstance(free, Iterable) and all(isinstance(name, str) for name in free)):
-        raise ArgumentError(f"trim: free is {free!r}, expected a list of names")
-    return free
-
-
 def _default_free(model: Model, held: dict[str, set[int]]) -> Iterable[str]:
     if len(held["q"]) < model.nv:
         return ("q",)
@@ -476,7 +469,7 @@ def trim(
         v,
         tau,
         held,
-        listed(free),
+        None if free is None else arguments.names("trim", "free", free, or_one=True),
         dict(mapping("trim", "parameter_values", parameter_values)),
         quantities.wrenches(model, wrenches, "trim", batch=False),
         forces,
