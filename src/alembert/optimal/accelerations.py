@@ -131,7 +131,7 @@ class Opened:
         near = [ca.SX.sym("near", model.nq) for _ in points]
         # q_k changes by tangent vectors: it is seen from itself
         tangents = [
-            ca.vertcat(chart.local(ca.vertcat(c, v), ca.vertcat(q, v))[: model.nv], v, tau)
+            ca.vertcat(chart.local(ca.vertcat(c, v), ca.vertcat(q, v), near=True)[: model.nv], v, tau)
             for c, (q, v, tau) in zip(near, points, strict=True)
         ]
         results = functions(self.stage.call([*place, *symbols]))

@@ -184,9 +184,9 @@ class Evaluation:
         """Of the stages' own parts: itself, unless there are phases."""
         return (self,)
 
-    def _retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
+    def _retract(self, x: ca.SX, d: ca.SX, p: ca.SX, *, near: bool = False) -> ca.SX:
         """Points of a stage, moved; between phases p has the parameters of both."""
-        return self.tangent.retract(x, d, self._own_parameters(p))
+        return self.tangent.retract(x, d, self._own_parameters(p), near=near)
 
     def _own_parameters(self, p: ca.SX) -> ca.SX:
         before = self.stages.before
@@ -273,21 +273,21 @@ class Evaluation:
         bounds = dict.fromkeys(BOUNDS, bounded)
 
         def functions(
-            g: dict[str, ca.SX], start: ca.SX, end: ca.SX
+            g: dict[str, ca.SX], start: ca.SX, end: ca.SX, *, near: bool = False
         ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]:
             """Points moved by tangent vectors in units: there the start, the end, its cost, equations and rows in units."""
             units_0, units, of_start, of_end, of_rows = ca.vertsplit(
                 g["units"], np.cumsum([0, n, n, first, last, bounded]).tolist()
             )
             p_0, p = stages.parameters_at_ends(g["p"])
-            starts = stages.start(at_start.retract(g["x_0"], units_0 * start, p_0), g["s_0"], g["p"])
-            x = at_end.retract(g["x"], units * end, p)
+            starts = stages.start(at_start.retract(g["x_0"], units_0 * start, p_0, near=near), g["s_0"], g["p"])
+            x = at_end.retract(g["x"], units * end, p, near=near)
             cost, equations, rows = stages.end(x, g["s"], g["p"])
             return x, starts / of_start, cost, equations / of_end, rows / of_rows
 
         def ends(g: dict[str, ca.SX]) -> list[ca.SX]:
             d = ca.SX.sym("d", n)
-            _, starts, cost, equations, rows = functions(g, d, d)
+            _, starts, cost, equations, rows = functions(g, d, d, near=True)
             cost = cost * g["scale"]
             y = g["high"] - g["low"]
             lagrangian = cost + ca.dot(g["eta"], equations) + ca.dot(y, rows)
@@ -371,7 +371,7 @@ class Evaluation:
         names = ("x", "u", "z", "s", "p")
         g = {name: ca.SX.sym(name, self.sizes[name]) for name in names}
         dx = ca.SX.sym("dx", self.stages.chart.tangent)
-        moved = self._retract(g["x"], dx, g["p"])
+        moved = self._retract(g["x"], dx, g["p"], near=True)
         cost = self.stages.stage.call([moved, g["u"], g["z"], g["s"], g["p"]])[1]
         return g, moved, ca.vertcat(dx, g["u"], g["z"]), cost
 
@@ -485,7 +485,7 @@ class _Near:
         self._y = y = g["high"] - g["low"]
         dx, self._nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         self._w = w = ca.vertcat(dx, g["u"], g["z"])
-        self._place = place = [e._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
+        self._place = place = [e._retract(g["x"], dx, g["p"], near=True), g["u"], g["z"], g["s"], g["p"]]
         of_x, of_u, of_z, self._of_c, self._of_d, self._of_after = e._units(g)
         self._columns = columns = ca.vertcat(of_x, of_u, of_z).T
         order = list(g.values())
