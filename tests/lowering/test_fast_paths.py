@@ -11,7 +11,9 @@ from alembert.optimal import time_sweep
 from alembert.sweeps import FORWARD_DYNAMICS
 
 
-@pytest.mark.parametrize(("n", "m", "columns", "bounds"), [(2, 1, 1, 0), (5, 3, 3, 2), (9, 4, 2, 0), (4, 23, 3, 1)])
+@pytest.mark.parametrize(
+    ("n", "m", "columns", "bounds"), [(2, 1, 1, 0), (5, 3, 3, 2), (9, 4, 2, 0), (4, 23, 3, 1)]
+)
 def test_elimination_on_vectors_is_the_inward_sweep_in_time(monkeypatch, n, m, columns, bounds):
     """`engine.elimination` against the straight code of the step, `sweeps.linear_quadratic`'s."""
     stages, rng = 6, np.random.default_rng(n)

@@ -292,7 +292,9 @@ class Evaluation:
                 g["units"], np.cumsum([0, n, n, first, last, bounded]).tolist()
             )
             p_0, p = stages.parameters_at_ends(g["p"])
-            starts = stages.start(at_start.retract(g["x_0"], units_0 * start, p_0, near=near), g["s_0"], g["p"])
+            starts = stages.start(
+                at_start.retract(g["x_0"], units_0 * start, p_0, near=near), g["s_0"], g["p"]
+            )
             x = at_end.retract(g["x"], units * end, p, near=near)
             cost, equations, rows = stages.end(x, g["s"], g["p"])
             return x, starts / of_start, cost, equations / of_end, rows / of_rows

@@ -158,7 +158,9 @@ def chart_rate(e: Array, V: Array) -> Array:
     turning = a + wa / 2 + y * cross(w, wa)
     p = u + series.versine(x) * wu + series.c3(x) * cross(w, wu)
     wp = cross(w, p)
-    bent = 2 * dot(w, a) * series.cot_slope(x) * cross(w, wp) + y * (cross(turning, wp) + cross(w, cross(turning, p)))
+    bent = 2 * dot(w, a) * series.cot_slope(x) * cross(w, wp) + y * (
+        cross(turning, wp) + cross(w, cross(turning, p))
+    )
     return vector(turning, b + wb / 2 + y * cross(w, wb) - cross(turning, p) / 2 + bent)
 
 
