@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import check_known, mapping
-from alembert.constraints import compiled, drives, rank, saddle, solver
+from alembert.constraints import compiled, drives, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
     BREAKS,
@@ -29,7 +30,7 @@ from alembert.constraints.results import (
     ImpulseResult,
 )
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
-from alembert.constraints.states import RowTerms, States, common_batch, name_list
+from alembert.constraints.states import RowTerms, States, common_batch
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import ArgumentError, NumericalError
 
@@ -136,7 +137,7 @@ def _held_impulse(
 ) -> tuple[Array, Array, Array]:
     """(3) at one state: x, f and the impulses of the drives."""
     model, G, M = system.model, t.jacobian[0], system.mass_matrix(s)[0]
-    move = rank.others(model.nv, held)
+    move = saddle.others(model.nv, held)
     x, pushes = np.zeros(model.nv), np.zeros(model.nv)
     x[move] = saddle.least(M[np.ix_(move, move)], G[:, move], -(G @ v), t.scale[0])
     left = np.abs(G @ (v + x)) / t.scale[0]
@@ -163,7 +164,7 @@ def constraint_analysis(
     if within.ndim or not 0 < within < 1:
         raise ArgumentError(f"{s.function}: tolerance is {tolerance!r}, expected a number between 0 and 1")
     t = system.terms(s)
-    choice = rank.choose(t.jacobian[0], system.groups, float(within))
+    choice = saddle.choose(t.jacobian[0], system.groups, float(within))
     return ConstraintAnalysis(
         system.count,
         choice.rank,
@@ -298,10 +299,10 @@ def _efforts_at(
         k = int(left[0])
         rows = system.choice(s, t, k).rows
         _check_acceleration(system, s, t, k)
-        dependent, free = rank.independent_columns(t.jacobian[k, rows])
+        dependent, free = saddle.independent_columns(t.jacobian[k, rows])
         current = by.learn(rows, free)
         if current is None or current in tried:
-            E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
+            E = saddle.kernel_basis(t.jacobian[k, rows], dependent, free)
             efforts[k, by.driven] = _smallest(system.model, s.function, E, needed[k], by.driven, root, free)
             f[k] = saddle.smallest_forces(t.jacobian[k], needed[k] - efforts[k])
             left = left[1:]
@@ -363,7 +364,7 @@ def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> 
     """Indices of the speeds of joints, or of single degrees of freedom, by name."""
     places = {**{o.name: o.v for o in model.space}, **model.space.speed_places}
     found: list[int] = []
-    for name in name_list(function, what, names):
+    for name in arguments.names(function, what, names):
         check_known(f"{function}: {what}: no joint or degree of freedom", name, places)
         found += range(places[name].start, places[name].stop)
     return np.unique(np.array(found, dtype=int))
