@@ -194,7 +194,7 @@ class Factor:
 
     def inward(self, B: ca.SX) -> ca.SX:
         """L^-1 B"""
-        left, rows = B, []
+        left, rows = B, list[ca.SX]()
         for i in range(self._n):
             rows.append(left[0, :])
             left = left[1:, :] - ca.mtimes(self._L[i][1:, :], rows[i])
