@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from alembert.joints import REGISTRY
+from alembert.joints.joint import JointType
 from alembert.library.random_tree import FACTORIES, SEQUENCES, Gimbal, example_joint
 from alembert.spatial import quaternion, se3
 from alembert.spatial.arrays import skew
@@ -170,6 +171,35 @@ def test_difference_of_a_configuration_from_itself_is_zero_with_unit_slope(joint
     round_trip = joint.difference(ca.SX(q), joint.integrate(ca.SX(q), dv))
     slope = ca.Function("f", [dv], [ca.jacobian(round_trip, dv)])(np.zeros(joint.nv))
     np.testing.assert_allclose(np.asarray(slope), np.eye(joint.nv), atol=50 * EPS)
+
+
+@every_moving_joint
+def test_shorter_displacements_have_the_same_first_and_second_derivatives(joint):
+    """What is differentiated at no displacement may leave out what is of third order in it."""
+    q, e = joint.random(np.random.default_rng(3), *unlimited(joint)), ca.SX.sym("e", joint.nv)
+    c = ca.DM(np.random.default_rng(4).normal(size=joint.nq)).T
+    moved = joint.integrate(ca.SX(q), e)
+    for exact, near in (
+        (c @ moved, c @ joint.integrate_near(ca.SX(q), e)),
+        (
+            c[: joint.nv] @ joint.difference(ca.SX(q), moved),
+            c[: joint.nv] @ joint.difference_near(ca.SX(q), moved),
+        ),
+    ):
+        H, slope = ca.hessian(exact - near, e)
+        found = ca.Function("off", [e], [exact - near, slope, H])(np.zeros(joint.nv))
+        # entries of q and of rotations are of size 1; derivatives of series cancel to rounding
+        assert max(float(ca.norm_inf(ca.vec(x))) for x in found) < 100 * EPS * max(1, np.abs(q).max())
+
+
+@every_moving_joint
+@pytest.mark.parametrize("size", [1e-4, 0.5, 2.5])
+def test_rate_of_a_chart_is_that_of_the_difference(joint, size):
+    """Closed forms of `chart_rate` against the differentiated `difference`, up to nearly half a turn."""
+    e, v = np.random.default_rng(5).normal(size=(2, joint.nv))
+    e *= size / np.linalg.norm(e)
+    exact = symbolic(lambda e, v: JointType.chart_rate(joint, e, v), e, v)
+    np.testing.assert_allclose(symbolic(joint.chart_rate, e, v), exact, rtol=0, atol=1e-12)
 
 
 @every_moving_joint

@@ -5,13 +5,15 @@ import pytest
 
 import alembert as al
 from alembert.algorithms import derivative_kernels
-from alembert.engine import Kernel
+from alembert.engine import Kernel, elimination
 from alembert.lowering.stage_loop import elimination_loop
 from alembert.optimal import time_sweep
 from alembert.sweeps import FORWARD_DYNAMICS
 
 
-@pytest.mark.parametrize(("n", "m", "columns", "bounds"), [(2, 1, 1, 0), (5, 3, 3, 2), (9, 4, 2, 0)])
+@pytest.mark.parametrize(
+    ("n", "m", "columns", "bounds"), [(2, 1, 1, 0), (5, 3, 3, 2), (9, 4, 2, 0), (4, 23, 3, 1)]
+)
 def test_elimination_on_vectors_is_the_inward_sweep_in_time(monkeypatch, n, m, columns, bounds):
     """`engine.elimination` against the straight code of the step, `sweeps.linear_quadratic`'s."""
     stages, rng = 6, np.random.default_rng(n)
@@ -47,6 +49,28 @@ def test_elimination_on_vectors_is_the_inward_sweep_in_time(monkeypatch, n, m, c
     # sums in another order, through a recursion whose gains are bounded by those of the first stages
     for x, y in zip(*found, strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * np.abs(x).max(initial=1))
+
+
+def test_rows_eliminated_in_memory_have_the_bits_of_those_in_registers(monkeypatch):
+    """The same operations in the same order: which of the two is taken may hang on the machine's lanes."""
+    n, m, columns, rng = 4, 5, 3, np.random.default_rng(2)
+    half = rng.normal(size=(3, n + m, n + m))
+    H = half @ half.transpose(0, 2, 1) + np.eye(n + m)
+    H[0, -1, -1] = -1e4  # a pivot that is not positive ends the loop at this stage
+    given = [rng.normal(size=shape) for shape in ((3, n, n), (3, n, m), (3, n))]
+    given += [H[:, :n, :n], H[:, :n, n:], H[:, n:, n:], rng.normal(size=(3, n)), rng.normal(size=(3, m))]
+    given += [np.zeros((3, 0, n + m)), np.zeros((3, 0)), np.array([0.1])]
+    found = []
+    for most in (elimination.MOST, 0):
+        monkeypatch.setattr(elimination, "MOST", most)
+        end = [np.eye(n) + np.zeros((4, n, n)), np.ones((4, n, columns)), np.zeros((4, columns - 1, columns))]
+        left = [np.zeros((3, m, n)), np.zeros((3, m, columns)), np.zeros(3)]
+        loop = elimination_loop(n, m, columns, 0)
+        loop._key += f" {most}"
+        assert loop(3, *(np.ascontiguousarray(x) for x in given), *end, *end, *left) == 2
+        found.append([*end, *left])
+    for x, y in zip(*found, strict=True):
+        assert np.array_equal(x, y)
 
 
 @pytest.mark.parametrize("states", [1, 19])

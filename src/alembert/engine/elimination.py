@@ -29,6 +29,8 @@ Factors = tuple[str, int, int]
 """scalars in memory: an array, where the first one is, and how far apart they are"""
 REGISTERS = 21
 """sums that are formed at a time, of 32 vector registers"""
+MOST = 64
+"""vectors of Y beyond which it is eliminated in memory, row by row: they would leave the registers in any case"""
 FEW = 4
 """rounds below which a loop is not worth it"""
 NAMES = ("A", "B", "b", "Q", "N", "R", "q", "r", "D", "push", "shift", "P", "z", "W")
@@ -59,6 +61,7 @@ class _Step:
         self.inputs = n + columns
         """where the columns of the inputs begin"""
         self.vectors = -(-(n + columns + m) // self.lanes)
+        self.long = m * self.vectors > MOST
         self.kept = -(-(n + columns) // self.lanes)
         """vectors that have columns of the states and of z"""
         self.width = self.vectors * self.lanes
@@ -75,7 +78,11 @@ class _Step:
         self._product()
         if self.bounds:
             self._forces()
-        self._eliminate(self._inputs())
+        rows = self._inputs()
+        if self.long:
+            self._eliminate_in_memory()
+        else:
+            self._eliminate(rows)
         self._states()
         self._ends()
         parameters = ", ".join(f"ptr noalias %{x}" for x in (*NAMES, *RESULTS, "w"))
@@ -87,9 +94,14 @@ class _Step:
 
     def _turn(self) -> None:
         """N', early: it is read in vectors when these stores have long been done."""
-        for i in range(self.n):
+
+        def row(i: int | str, _: list[str]) -> list[str]:
+            start = self._times(i, self.m)
             for a in range(self.m):
-                self._put(self._get("N", i * self.m + a), "w", self.turned + a * self.width + i)
+                self._put(self._get("N", a, moved=start), "w", self.turned + a * self.width, moved=i)
+            return []
+
+        self._over(range(self.n), [], row)
 
     def _gather(self) -> None:
         n, m = self.n, self.m
@@ -129,7 +141,7 @@ class _Step:
             self._store(total, "w", self.force + c)
 
     def _inputs(self) -> list[list[str]]:
-        """Y, also left in memory."""
+        """Y, also left in memory; where N' was, if it has too many vectors for registers."""
         n, m, wanted = self.n, self.m, range(self.vectors)
         rows: list[list[str]] = []
         for block in self._blocks(m, self.vectors):
@@ -148,12 +160,14 @@ class _Step:
             for a, row in zip(block, sums, strict=True):
                 for v in range(self.kept):
                     self._store(row[v], "w", self.Y + a * self.width + v * self.lanes)
+                for v in wanted if self.long else ():
+                    self._store(row[v], "w", self.turned + a * self.width + v * self.lanes)
             rows += sums
         return rows
 
     def _eliminate(self, rows: list[list[str]]) -> None:
         """K: in the results, and -K where N' was."""
-        n, columns, L, T = self.n, self.columns, self.lanes, self.T
+        L, T = self.lanes, self.T
         good = ""
         for p, row in enumerate(rows):
             place, lane = divmod(self.inputs + p, L)
@@ -170,11 +184,50 @@ class _Step:
                         other[v] = self._fma(negative, row[v], other[v])
         self._put(self._new(f"select i1 {good}, double 1.0, double 0.0"), "flag", 0)
         for a, row in enumerate(rows):
-            self._leave(row, 0, n, "K", a * n)
-            turned = [self._negative(x) for x in row[: self.kept]]
-            self._leave(turned, n, columns, "k", a * columns)
-            for v, vector in enumerate(turned):
-                self._store(vector, "w", self.turned + a * self.width + v * L)
+            self._left(a, row[: self.kept])
+
+    def _eliminate_in_memory(self) -> None:
+        """The same, operation by operation, in loops on Y where N' was."""
+        m, L, width, T = self.m, self.lanes, self.width, self.T
+        wanted = range(self.vectors)
+        self._put("1.0", "flag", 0)
+
+        def eliminate(p: int | str, _: list[str]) -> list[str]:
+            start = self._times(p, width)
+            pivot = self._get("w", self.turned + self.inputs, moved=self._times(p, width + 1))
+            positive = self._new(f"fcmp ogt double {pivot}, 0.0")
+            good = self._get("flag", 0)
+            self._put(self._new(f"select i1 {positive}, double {good}, double 0.0"), "flag", 0)
+            inverse = self._splat(self._new(f"fdiv double 1.0, {pivot}")).split(" ")[-1]
+            own = [self._load("w", self.turned + v * L, L, moved=start) for v in wanted]
+            own = [f"{T} {self._new(f'fmul {vector}, {inverse}')}" for vector in own]
+
+            def subtract(a: int | str, _: list[str]) -> list[str]:
+                moved = self._times(a, width)
+                factor = self._get("w", self.turned + self.inputs, moved=self._new(f"add i64 {moved}, {p}"))
+                negative = self._negative(self._splat(factor))
+                for v in wanted:
+                    before = self._load("w", self.turned + v * L, L, moved=moved)
+                    self._store(self._fma(negative, own[v], before), "w", self.turned + v * L, moved=moved)
+                return []
+
+            self._over(range(m), [], subtract)  # of itself too: what is left there is not used
+            for v in wanted:
+                self._store(own[v], "w", self.turned + v * L, moved=start)
+            return []
+
+        self._over(range(m), [], eliminate)
+        for a in range(m):
+            self._left(a, [self._load("w", self.turned + a * width + v * L, L) for v in range(self.kept)])
+
+    def _left(self, a: int, row: Sequence[str]) -> None:
+        """Row a of K: in the results, and -K where N' was."""
+        n, columns = self.n, self.columns
+        self._leave(row, 0, n, "K", a * n)
+        turned = [self._negative(x) for x in row]
+        self._leave(turned, n, columns, "k", a * columns)
+        for v, vector in enumerate(turned):
+            self._store(vector, "w", self.turned + a * self.width + v * self.lanes)
 
     def _states(self) -> None:
         """P and z of (2)."""
@@ -254,11 +307,11 @@ class _Step:
         more = self._new(f"icmp slt i64 {following}, {rounds.stop}")
         self.lines.append(f"br i1 {more}, label %{name}, label %{name}_end")
         self.lines.append(f"{name}_end:")
-        self.block = f"{name}_end"
-        self.lines[place] = f"{index} = phi i64 [{rounds.start}, %{before}], [{following}, %{name}]"
+        last_block, self.block = self.block, f"{name}_end"  # `add` may have loops of its own
+        self.lines[place] = f"{index} = phi i64 [{rounds.start}, %{before}], [{following}, %{last_block}]"
         for j, pair in enumerate(zip(held, sums, found, strict=True), 1):
             own, first, last = (x.removeprefix(f"{self.T} ") for x in pair)
-            self.lines[place + j] = f"{own} = phi {self.T} [{first}, %{before}], [{last}, %{name}]"
+            self.lines[place + j] = f"{own} = phi {self.T} [{first}, %{before}], [{last}, %{last_block}]"
         return found
 
     def _times(self, k: int | str, far: int) -> int | str:
@@ -327,8 +380,8 @@ class _Step:
     def _get(self, base: str, offset: int, *, moved: int | str = 0) -> str:
         return self._new(f"load double, ptr {self._address(base, offset, moved)}, align 8")
 
-    def _put(self, value: str, base: str, offset: int) -> None:
-        self.lines.append(f"store double {value}, ptr {self._address(base, offset)}, align 8")
+    def _put(self, value: str, base: str, offset: int, *, moved: int | str = 0) -> None:
+        self.lines.append(f"store double {value}, ptr {self._address(base, offset, moved)}, align 8")
 
     def _splat(self, value: str) -> str:
         T = self.T
@@ -352,8 +405,8 @@ class _Step:
         call = f"call {T} @llvm.masked.load.v{self.lanes}f64.p0"
         return f"{T} {self._new(f'{call}(ptr {address}, i32 8, {self._mask(count)}, {T} zeroinitializer)')}"
 
-    def _store(self, value: str, base: str, offset: int) -> None:
-        self.lines.append(f"store {value}, ptr {self._address(base, offset)}, align 8")
+    def _store(self, value: str, base: str, offset: int, *, moved: int | str = 0) -> None:
+        self.lines.append(f"store {value}, ptr {self._address(base, offset, moved)}, align 8")
 
 
 def _parts(flat: Sequence[str], size: int) -> list[Sequence[str]]:

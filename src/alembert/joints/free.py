@@ -17,7 +17,7 @@ from alembert.expression import Expression, Scalar
 from alembert.joints import closure
 from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation, rotation_about, unit_axis
 from alembert.joints.pair import structural
-from alembert.spatial import Pose, quaternion, series, so3
+from alembert.spatial import Pose, quaternion, se3, series, so3
 from alembert.spatial.arrays import (
     Array,
     as_array,
@@ -52,6 +52,16 @@ def quaternion_problem(q_wxyz: np.ndarray) -> str | None:
     return (
         f"the quaternion (w, x, y, z) has length {length[off].flat[0]:.9g}, expected 1; divide by its length"
     )
+
+
+def _turned_near(q_wxyz: Array, w: Array) -> Array:
+    """q exp(w) to second order in w."""
+    return quaternion.multiply(q_wxyz, vector(1 - dot(w, w) / 8, w / 2))
+
+
+def _turn_near(q0_wxyz: Array, q1_wxyz: Array) -> Array:
+    """The rotation vector from q0 to q1, to second order in it."""
+    return 2 * quaternion.multiply(quaternion.conjugate(q0_wxyz), q1_wxyz)[1:4]
 
 
 def random_quaternion(rng: np.random.Generator) -> np.ndarray:
@@ -102,6 +112,15 @@ class Spherical(JointType):
     def difference(self, q0: Array, q1: Array) -> Array:
         turn = quaternion.multiply(quaternion.conjugate(q0), q1)
         return quaternion.log(quaternion.normalize(turn))
+
+    def chart_rate(self, e: Array, v: Array) -> Array:
+        return so3.left_jacobian_inverse_times(-e, v)
+
+    def integrate_near(self, q: Array, dv: Array) -> Array:
+        return _turned_near(q, dv)
+
+    def difference_near(self, q0: Array, q1: Array) -> Array:
+        return _turn_near(q0, q1)
 
     def neutral(self) -> np.ndarray:
         return quaternion.identity()
@@ -169,7 +188,19 @@ class Free(JointType):
         turn = quaternion.multiply(quaternion.conjugate(q0[3:7]), q1[3:7])
         w = quaternion.log(quaternion.normalize(turn))
         moved = quaternion.to_matrix(q0[3:7]).T @ (q1[0:3] - q0[0:3])
-        return vector(w, so3.left_jacobian_inverse(w) @ moved)
+        return vector(w, so3.left_jacobian_inverse_times(w, moved))
+
+    def chart_rate(self, e: Array, v: Array) -> Array:
+        return se3.chart_rate(e, v)
+
+    def integrate_near(self, q: Array, dv: Array) -> Array:
+        w, u = dv[0:3], dv[3:6]
+        return vector(q[0:3] + quaternion.rotate(q[3:7], u + cross(w, u) / 2), _turned_near(q[3:7], w))
+
+    def difference_near(self, q0: Array, q1: Array) -> Array:
+        w = _turn_near(q0[3:7], q1[3:7])
+        moved = quaternion.to_matrix(q0[3:7]).T @ (q1[0:3] - q0[0:3])
+        return vector(w, moved - cross(w, moved) / 2)
 
     def neutral(self) -> np.ndarray:
         return np.r_[0.0, 0.0, 0.0, quaternion.identity()]

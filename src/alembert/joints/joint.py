@@ -114,6 +114,23 @@ class JointType(Pair):
         """The tangent displacement that leads from q0 to q1."""
         return q1 - q0
 
+    def chart_rate(self, e: ca.SX, v: ca.SX) -> ca.SX:
+        """How fast the displacement e from a fixed configuration changes: T(e) v; here by differentiation."""
+        if self.is_vector_space:
+            return v
+        neutral = ca.SX(self.neutral())
+        q = ca.SX.sym("q", self.nq)
+        rate = ca.jtimes(self.difference(neutral, q), q, self.rate(q, v))
+        return ca.substitute(rate, q, self.integrate(neutral, e))
+
+    def integrate_near(self, q: ca.SX, dv: ca.SX) -> ca.SX:
+        """`integrate` but for terms of third order in dv: to be differentiated twice at dv = 0."""
+        return self.integrate(q, dv)
+
+    def difference_near(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
+        """`difference` but for terms of third order: to be differentiated twice at q1 = q0."""
+        return self.difference(q0, q1)
+
     @property
     def closes_loops(self) -> bool:
         """Whether the joint can close a loop."""

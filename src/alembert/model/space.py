@@ -233,9 +233,17 @@ class Space:
 
     # --- charts, on expressions -----------------------------------------------------------------------------------
 
+    def integrate_near(self, q: ca.SX, e: ca.SX) -> ca.SX:
+        """`integrate` but for terms of third order in e: shorter to differentiate twice at e = 0."""
+        return self._joined([o.type.integrate_near(q[o.q], e[o.v]) for o in self if o.type.nv], q, e)
+
+    def difference_near(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
+        """`difference` but for terms of third order: shorter to differentiate twice at q1 = q0."""
+        return self._joined([o.type.difference_near(q0[o.q], q1[o.q]) for o in self if o.type.nv], q0, q1)
+
     def chart_rate(self, e: ca.SX, v: ca.SX) -> ca.SX:
         """T(e) v of (2)."""
-        return ca.vertcat(ca.SX(0, 1), *(_chart_rate(o.type, e[o.v], v[o.v]) for o in self if o.type.nv))
+        return ca.vertcat(ca.SX(0, 1), *(o.type.chart_rate(e[o.v], v[o.v]) for o in self if o.type.nv))
 
     def chart_rate_transposed(self, e: ca.SX, p: ca.SX) -> ca.SX:
         """T(e)^T p."""
@@ -367,15 +375,6 @@ def with_own_axis(parts: Sequence[tuple[Array, int]], states: Sequence[Any] = ()
 def _places(labels: Sequence[str], owners: Sequence[tuple[str, slice]]) -> dict[str, slice]:
     singles = {label: slice(k, k + 1) for k, label in enumerate(labels)}
     return singles | {name: s for name, s in owners if s.stop > s.start}
-
-
-def _chart_rate(kind: JointType, e: ca.SX, v: ca.SX) -> ca.SX:
-    if kind.is_vector_space:
-        return v
-    neutral = ca.SX(kind.neutral())
-    q = ca.SX.sym("q", kind.nq)
-    rate = ca.jtimes(kind.difference(neutral, q), q, kind.rate(q, v))
-    return ca.substitute(rate, q, kind.integrate(neutral, e))
 
 
 def _chart_jacobian(kind: JointType, e: ca.SX) -> ca.SX:

@@ -28,10 +28,10 @@ from functools import cached_property
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from alembert.optimal.plant import Mechanics
 from alembert.sensitivity.curvature import INVERSE_DYNAMICS_CURVATURE, has_curvature
-from alembert.sweeps import expressions
 
 Functions = Callable[[list[ca.SX]], list[ca.SX]]
 Lagrangian = Callable[[list[ca.SX]], ca.SX]
@@ -44,8 +44,11 @@ class Expansion:
     values: list[ca.SX]
     slopes: list[ca.SX]
     """(1)"""
-    second: Callable[[Lagrangian, Sequence[ca.SX], Sequence[ca.SX]], ca.SX] | None
-    """(4) of an expression of the functions, which may have further symbols: these, and their values; None without (4)"""
+    second: Callable[[Lagrangian, Sequence[ca.SX], Sequence[ca.SX], ca.SX], ca.SX] | None
+    """(4) of an expression of the functions, which may have further symbols: these, and their values; from `known` or
+    symbols in its place; None without (4)"""
+    known: ca.SX
+    """the accelerations, and their derivatives by configuration, speed and effort, as a column"""
 
 
 class Asked(Mechanics):
@@ -94,6 +97,12 @@ class Opened:
         return has_curvature(self.plant.shared.compute.tree)
 
     @property
+    def known_size(self) -> int:
+        """Of `Expansion.known`."""
+        nv = self.plant.model.nv
+        return len(self.plant.calls) * nv * (1 + 3 * nv)
+
+    @property
     def symbols(self) -> list[ca.SX]:
         return [ca.SX.sym(f"a{k}", self.plant.model.nv) for k in range(len(self.plant.calls))]
 
@@ -116,8 +125,7 @@ class Opened:
 
         `place` and w are expressions of `free`; the parameters, the last of `place`, stay symbols.
         """
-        model, known = self.plant.shared, self.plant.shared_values(place[-1])
-        known_p = ca.SX(0, 1) if known is None else known
+        model, numbers = self.plant.shared, self.plant.shared_values(place[-1])
         symbols, count = self.symbols, len(self.plant.calls)
         chart = self.plant.chart
         points = [self._point(k, place, symbols) for k in range(count)]
@@ -125,38 +133,43 @@ class Opened:
         values, slopes = list(symbols), []
         for k in range(count):
             q, v, tau = here.call([*at, *values])[3 * k : 3 * k + 3]
-            by_body: Any = model.symbolic.forward_dynamics_derivatives(q, v, tau, parameters=known)
+            by_body: Any = model.symbolic.forward_dynamics_derivatives(q, v, tau, parameters=numbers)
             values[k] = by_body.acceleration
             slopes.append(ca.horzcat(by_body.dq, by_body.dv, by_body.dtau))
         near = [ca.SX.sym("near", model.nq) for _ in points]
         # q_k changes by tangent vectors: it is seen from itself
         tangents = [
-            ca.vertcat(chart.local(ca.vertcat(c, v), ca.vertcat(q, v))[: model.nv], v, tau)
+            ca.vertcat(chart.local(ca.vertcat(c, v), ca.vertcat(q, v), near=True)[: model.nv], v, tau)
             for c, (q, v, tau) in zip(near, points, strict=True)
         ]
         results = functions(self.stage.call([*place, *symbols]))
         everything = [*tangents, *results]
-        by = [ca.jacobian(e, d) for e in everything for d in (w, *symbols)]
+        rows = np.cumsum([0, *(e.numel() for e in everything)]).tolist()
+        columns = np.cumsum([0, w.numel(), *(a.numel() for a in symbols)]).tolist()
+        whole = ca.jacobian(ca.veccat(*everything), ca.veccat(w, *symbols))
+        by = [part for parts in ca.blocksplit(whole, rows, columns) for part in parts]
         f = ca.Function("opened", [*free, *symbols, *near], [*results, *by])
-        at_points = here.call([*at, *values])
-        there = [*at, *values, *at_points[::3]]
-        found = f.call(there)
-        tables = [found[len(results) + i * (count + 1) :][: count + 1] for i in range(len(everything))]
-        A: list[ca.SX] = []
-        moves: list[ca.SX] = []
 
-        def total(table: list[ca.SX]) -> ca.SX:
-            slope = table[0]
-            for G, a_w in zip(table[1:], A, strict=False):
-                if G.nnz():
-                    slope = slope + G @ a_w
-            return slope
+        def near_points(values: Sequence[ca.SX], slopes: Sequence[ca.SX]) -> _AtPoints:
+            at_points = here.call([*at, *values])
+            there = [*at, *values, *at_points[::3]]
+            found = f.call(there)
+            tables = [found[len(results) + i * (count + 1) :][: count + 1] for i in range(len(everything))]
+            A: list[ca.SX] = []
+            moves: list[ca.SX] = []
+            for k in range(count):
+                moves.append(_total(tables[k], A))
+                A.append(slopes[k] @ moves[k])
+            return _AtPoints(at_points, there, found[: len(results)], tables, moves, A)
 
-        for k in range(count):
-            moves.append(total(tables[k]))
-            A.append(slopes[k] @ moves[k])
-
-        def second(lagrangian: Lagrangian, more: Sequence[ca.SX], at_more: Sequence[ca.SX]) -> ca.SX:
+        def second(
+            lagrangian: Lagrangian, more: Sequence[ca.SX], at_more: Sequence[ca.SX], known: ca.SX
+        ) -> ca.SX:
+            nv = model.nv
+            parts = ca.vertsplit(known, np.cumsum([0, *[nv] * count, *[3 * nv * nv] * count]).tolist())
+            values, slopes = parts[:count], [ca.reshape(x, nv, 3 * nv) for x in parts[count:]]
+            near_here = near_points(values, slopes)
+            there, tables, moves, A = near_here.there, near_here.tables, near_here.moves, near_here.A
             phi = lagrangian(results)
             c = [ca.SX.sym("c", 3 * model.nv) for _ in range(count)]
             bent = phi + sum((ca.dot(*pair) for pair in zip(c, tangents, strict=True)), ca.SX(0))
@@ -171,16 +184,44 @@ class Opened:
             weights = [slope.T @ b_k for slope, b_k in zip(slopes, b, strict=True)]
             D = ca.vertcat(ca.SX.eye(w.numel()), *A)
             H = D.T @ bending.call([*there, *at_more, *weights])[0] @ D
-            nv = model.nv
+            curvature = model.symbolic.function(INVERSE_DYNAMICS_CURVATURE, ("q", "v", "a", "m"))
             for k in range(count):  # the last sum of (4)
-                q, v, _ = at_points[3 * k : 3 * k + 3]
-                state = {"q": q, "v": v, "a": values[k], "m": weights[k][2 * nv :]}
-                S = expressions(INVERSE_DYNAMICS_CURVATURE, model.compute.tree, state, known_p)
+                q, v, _ = near_here.points[3 * k : 3 * k + 3]
+                state = [q, v, values[k], weights[k][2 * nv :], *([] if numbers is None else [numbers])]
+                qq, vq, vv, aq = (ca.sparsify(x) for x in curvature.call(state))
                 q_w, v_w = moves[k][:nv, :], moves[k][nv : 2 * nv, :]
-                half = S["qq"] / 2 @ q_w + S["vq"].T @ v_w + S["aq"].T @ A[k]
-                X = q_w.T @ half + v_w.T @ (S["vv"] / 2 @ v_w)
+                half = qq / 2 @ q_w + vq.T @ v_w + aq.T @ A[k]
+                X = q_w.T @ half + v_w.T @ (vv / 2 @ v_w)
                 H = H - (X + X.T)
             return H
 
-        by_w = [total(table) for table in tables[count:]]
-        return Expansion(found[: len(results)], by_w, second if self.has_second else None)
+        near_here = near_points(values, slopes)
+        by_w = [_total(table, near_here.A) for table in near_here.tables[count:]]
+        known = ca.veccat(*values, *(ca.densify(x) for x in slopes))
+        return Expansion(near_here.results, by_w, second if self.has_second else None, known)
+
+
+@dataclass(frozen=True, eq=False)
+class _AtPoints:
+    """What a stage is near the points whose accelerations it asks for."""
+
+    points: list[ca.SX]
+    """(q_1, v_1, tau_1, ...)"""
+    there: list[Any]
+    """all that the functions of the stage take"""
+    results: list[ca.SX]
+    tables: list[list[ca.SX]]
+    """for (q_1, v_1, tau_1), ... and for the results, slopes by w and by every acceleration"""
+    moves: list[ca.SX]
+    """(3)"""
+    A: list[ca.SX]
+    """(2)"""
+
+
+def _total(table: Sequence[ca.SX], A: Sequence[ca.SX]) -> ca.SX:
+    """(1), or (3) with those accelerations that come before."""
+    slope = table[0]
+    for G, a_w in zip(table[1:], A, strict=False):
+        if G.nnz():
+            slope = slope + G @ a_w
+    return slope

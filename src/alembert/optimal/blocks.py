@@ -214,7 +214,9 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
             return [f, g, slope.T, _nonzeros(rows, first)]
         if expansion is not None and expansion.second is not None:
             weights = [s["sigma"], s["y"]]
-            found = expansion.second(lambda e: weights[0] * e[0] + ca.dot(weights[1], e[1]), weights, weights)
+            found = expansion.second(
+                lambda e: weights[0] * e[0] + ca.dot(weights[1], e[1]), weights, weights, expansion.known
+            )
             return [_nonzeros(found, second)]
         return [_nonzeros(ca.hessian(lagrangian(s), w)[0], second)]
 

@@ -34,6 +34,7 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import StageLoop
 from alembert.optimal import barrier_graphs
+from alembert.optimal.accelerations import Opened
 from alembert.optimal.barrier_graphs import BOUNDS, barrier, column, weight_of
 from alembert.optimal.condensing import eliminated
 from alembert.optimal.plant import StepTangent
@@ -184,9 +185,15 @@ class Evaluation:
         """Of the stages' own parts: itself, unless there are phases."""
         return (self,)
 
-    def _retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
+    @property
+    def opened(self) -> Opened | None:
+        """The stage with symbols for accelerations, where derivatives are made of theirs."""
+        opened = self.stages.opened
+        return opened if opened is not None and (not self.exact or opened.has_second) else None
+
+    def _retract(self, x: ca.SX, d: ca.SX, p: ca.SX, *, near: bool = False) -> ca.SX:
         """Points of a stage, moved; between phases p has the parameters of both."""
-        return self.tangent.retract(x, d, self._own_parameters(p))
+        return self.tangent.retract(x, d, self._own_parameters(p), near=near)
 
     def _own_parameters(self, p: ca.SX) -> ca.SX:
         before = self.stages.before
@@ -218,28 +225,32 @@ class Evaluation:
     def _condensing_kernels(self) -> tuple[Kernel, Kernel]:
         """What `alembert.optimal.condensing` takes: slopes of a stage, and second derivatives."""
         n, m, nz, nd = self.stages.sizes
-        fixed, given = n + m, ("x", "u", "z", "after", "s", "p", "units", "costate", "scale", *BOUNDS)
-        sizes = {name: self.sizes[name] for name in given} | {"nu": nz}
+        known = 0 if self.opened is None else self.opened.known_size
+        fixed, place = n + m, ("x", "u", "z", "after", "s", "p", "units", "costate", "scale", *BOUNDS)
+        sizes = {name: self.sizes[name] for name in place} | {"nu": nz, "known": known}
 
         @cache
         def near() -> tuple[ca.Function, ca.Function]:
             g = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-            here = _Near(self, g)
+            here = _Near(self, {name: x for name, x in g.items() if name != "known"})
             gap, implicit, F, slope, C, D, along = here.first
-            right, H = ca.horzcat(implicit, C[:, :fixed]).T, here.second(g["nu"])
+            both = zip(ca.vertsplit(here.known), ca.vertsplit(g["known"]), strict=True)
+            given = ca.vertcat(ca.SX(0, 1), *(x if x.is_constant() else symbol for x, symbol in both))
+            right, H = ca.horzcat(implicit, C[:, :fixed]).T, here.second(g["nu"], given)
             found = [gap, right, C[:, fixed:], F[:, :fixed], F[:, fixed:], D[:, :fixed], D[:, fixed:]]
-            found += [slope, along[:fixed], along[fixed:]]
+            found += [slope, along[:fixed], along[fixed:], here.known]
             bent = [H[:fixed, :fixed], H[:fixed, fixed:], H[fixed:, fixed:]]
-            *places, _ = symbols = list(g.values())
+            *places, _, _ = symbols = list(g.values())
             return ca.Function("slopes", places, found), ca.Function("second", symbols, bent)
 
         shapes = {
             **{"gap": (n,), "right": (1 + fixed, nz), "G": (nz, nz), "F": (n, fixed), "F_z": (n, nz)},
             **{"D": (nd, fixed), "D_z": (nd, nz), "g": (fixed + nz,), "along": (fixed,), "along_z": (nz,)},
+            "known": (known,),
         }
         bent = {"H_ww": (fixed, fixed), "H_wz": (fixed, nz), "H_zz": (nz, nz)}
         return (
-            self._kernel("slopes", given, shapes, lambda g: near()[0].call(list(g.values())), chunk=CHUNK),
+            self._kernel("slopes", place, shapes, lambda g: near()[0].call(list(g.values())), chunk=CHUNK),
             self._kernel("second", sizes, bent, lambda g: near()[1].call(list(g.values())), chunk=CHUNK),
         )
 
@@ -252,9 +263,10 @@ class Evaluation:
         arrays = {a.name: np.zeros((count, *a.shape)) for a in (*first.results, *second.results)}
         arrays |= {name: wanted[name] for name in ("G", "F_z", "D_z", "g")}  # as they are
         arrays["nu"] = np.zeros((count, self.stages.sizes[2]))
+        more = arrays["nu"], arrays["known"]
         return eliminated(
             first.bind(count, given, [arrays[result.name] for result in first.results]),
-            second.bind(count, [*given, arrays["nu"]], [arrays[result.name] for result in second.results]),
+            second.bind(count, [*given, *more], [arrays[result.name] for result in second.results]),
             *(arrays, wanted),
         )
 
@@ -273,21 +285,23 @@ class Evaluation:
         bounds = dict.fromkeys(BOUNDS, bounded)
 
         def functions(
-            g: dict[str, ca.SX], start: ca.SX, end: ca.SX
+            g: dict[str, ca.SX], start: ca.SX, end: ca.SX, *, near: bool = False
         ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]:
             """Points moved by tangent vectors in units: there the start, the end, its cost, equations and rows in units."""
             units_0, units, of_start, of_end, of_rows = ca.vertsplit(
                 g["units"], np.cumsum([0, n, n, first, last, bounded]).tolist()
             )
             p_0, p = stages.parameters_at_ends(g["p"])
-            starts = stages.start(at_start.retract(g["x_0"], units_0 * start, p_0), g["s_0"], g["p"])
-            x = at_end.retract(g["x"], units * end, p)
+            starts = stages.start(
+                at_start.retract(g["x_0"], units_0 * start, p_0, near=near), g["s_0"], g["p"]
+            )
+            x = at_end.retract(g["x"], units * end, p, near=near)
             cost, equations, rows = stages.end(x, g["s"], g["p"])
             return x, starts / of_start, cost, equations / of_end, rows / of_rows
 
         def ends(g: dict[str, ca.SX]) -> list[ca.SX]:
             d = ca.SX.sym("d", n)
-            _, starts, cost, equations, rows = functions(g, d, d)
+            _, starts, cost, equations, rows = functions(g, d, d, near=True)
             cost = cost * g["scale"]
             y = g["high"] - g["low"]
             lagrangian = cost + ca.dot(g["eta"], equations) + ca.dot(y, rows)
@@ -371,7 +385,7 @@ class Evaluation:
         names = ("x", "u", "z", "s", "p")
         g = {name: ca.SX.sym(name, self.sizes[name]) for name in names}
         dx = ca.SX.sym("dx", self.stages.chart.tangent)
-        moved = self._retract(g["x"], dx, g["p"])
+        moved = self._retract(g["x"], dx, g["p"], near=True)
         cost = self.stages.stage.call([moved, g["u"], g["z"], g["s"], g["p"]])[1]
         return g, moved, ca.vertcat(dx, g["u"], g["z"]), cost
 
@@ -443,7 +457,7 @@ class Evaluation:
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
-        H = near.second(nus)
+        H = near.second(nus, near.known)
         slopes = along[:fixed] + C[:, :fixed].T @ nus
         z0, Zw = Z[:, 0], Z[:, 1:]
         Hw, Hz, Hzz = H[:fixed, :fixed], H[fixed:, :fixed], H[fixed:, fixed:]
@@ -485,16 +499,16 @@ class _Near:
         self._y = y = g["high"] - g["low"]
         dx, self._nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         self._w = w = ca.vertcat(dx, g["u"], g["z"])
-        self._place = place = [e._retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
+        self._place = place = [e._retract(g["x"], dx, g["p"], near=True), g["u"], g["z"], g["s"], g["p"]]
         of_x, of_u, of_z, self._of_c, self._of_d, self._of_after = e._units(g)
         self._columns = columns = ca.vertcat(of_x, of_u, of_z).T
         order = list(g.values())
         self._free, self._here = [dx, *order], [ca.SX.zeros(n), *order]
-        opened = e.stages.opened
-        self._expansion = None
-        if opened is not None and (not e.exact or opened.has_second):
-            self._expansion = opened.expand(place, self._functions, w, self._free, self._here)
+        self._expansion, self.known = None, ca.SX(0, 1)
+        if e.opened is not None:
+            self._expansion = e.opened.expand(place, self._functions, w, self._free, self._here)
             values, by = self._expansion.values, self._expansion.slopes
+            self.known = self._expansion.known
         else:
             results = self._functions(e.stages.stage.call(place))
             f = ca.Function("first", self._free, [*results, *(ca.jacobian(k, w) for k in results)])
@@ -505,11 +519,11 @@ class _Near:
         self.first = values[0], values[2], F, slope.T, C, self._D, along
         """the gap and c; slopes of the gap, the cost, c and d; and of the Lagrangian without c"""
 
-    def second(self, nus: ca.SX) -> ca.SX:
-        """Of the Lagrangian, with these multipliers of c, and of the barrier."""
+    def second(self, nus: ca.SX, known: ca.SX) -> ca.SX:
+        """Of the Lagrangian, with these multipliers of c, and of the barrier; from `known` or symbols in its place."""
         e, g, D = self._e, self._g, self._D
         if self._expansion is not None and e.exact and self._expansion.second is not None:
-            H = self._expansion.second(self._lagrangian, [self._nu], [nus])
+            H = self._expansion.second(self._lagrangian, [self._nu], [nus], known)
         else:
             whole = self._lagrangian(self._functions(e.stages.stage.call(self._place)))
             bent = ca.Function("second", [self._nu, *self._free], [ca.hessian(whole, self._w)[0]])

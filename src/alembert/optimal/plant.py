@@ -111,20 +111,24 @@ class Chart:
     def extended(self, more: int) -> Chart:
         return Chart(self.model, self.rest + more)
 
-    def retract(self, x: ca.SX, d: ca.SX) -> ca.SX:
+    def retract(self, x: ca.SX, d: ca.SX, *, near: bool = False) -> ca.SX:
+        """`near`: to be differentiated, at most twice, at d = 0."""
         if self.unused:
             d = ca.vertcat(d, ca.SX.zeros(self.unused))
         if self._curved is None:
             return x + d
-        q = self._curved.space.integrate(x[: self.nq], d[: self.nv])
+        space = self._curved.space
+        q = (space.integrate_near if near else space.integrate)(x[: self.nq], d[: self.nv])
         return ca.vertcat(q, x[self.nq :] + d[self.nv :])
 
-    def local(self, x: ca.SX, y: ca.SX) -> ca.SX:
+    def local(self, x: ca.SX, y: ca.SX, *, near: bool = False) -> ca.SX:
+        """`near`: to be differentiated, at most twice, at y = x."""
         if self.unused:
             x, y = x[: self.nq + self.rest], y[: self.nq + self.rest]
         if self._curved is None:
             return y - x
-        e = self._curved.space.difference(x[: self.nq], y[: self.nq])
+        space = self._curved.space
+        e = (space.difference_near if near else space.difference)(x[: self.nq], y[: self.nq])
         return ca.vertcat(e, y[self.nq :] - x[self.nq :])
 
     def chart_rate(self, d: ca.SX, w: ca.SX) -> ca.SX:
@@ -569,16 +573,16 @@ class StepTangent:
     def name(self) -> str:
         return "plain" if self.is_plain else "speeds"
 
-    def retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
-        moved = self.chart.retract(x, d)
+    def retract(self, x: ca.SX, d: ca.SX, p: ca.SX, *, near: bool = False) -> ca.SX:
+        moved = self.chart.retract(x, d, near=near)
         if self._momenta is None:
             return moved
         nq, nv = self.chart.nq, self.chart.nv
         v = self._speeds(x[:nq], x[nq : nq + nv], p) + d[nv : 2 * nv]
         return ca.vertcat(moved[:nq], self._momenta(moved[:nq], v, p), moved[nq + nv :])
 
-    def local(self, x: ca.SX, y: ca.SX, p: ca.SX) -> ca.SX:
-        d = self.chart.local(x, y)
+    def local(self, x: ca.SX, y: ca.SX, p: ca.SX, *, near: bool = False) -> ca.SX:
+        d = self.chart.local(x, y, near=near)
         if self._momenta is None:
             return d
         nq, nv = self.chart.nq, self.chart.nv
@@ -588,8 +592,8 @@ class StepTangent:
     def slopes(self, x: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
         """J, these tangent vectors at x in the coordinates of the chart, and its inverse."""
         d = ca.SX.sym("d", self.chart.tangent)
-        there = self.chart.local(x, self.retract(x, d, p))
-        back = self.local(x, self.chart.retract(x, d), p)
+        there = self.chart.local(x, self.retract(x, d, p, near=True), near=True)
+        back = self.local(x, self.chart.retract(x, d, near=True), p, near=True)
         both = ca.Function("slopes", [d, x, p], [ca.jacobian(there, d), ca.jacobian(back, d)])
         J, inverse = both.call([ca.DM.zeros(d.numel()), x, p])
         return J, inverse

@@ -640,7 +640,4 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
 
 
 def _largest(M: ca.SX) -> ca.SX:
-    found = ca.SX(0)
-    for entry in ca.vertsplit(ca.vec(M)):
-        found = ca.fmax(found, ca.fabs(entry))
-    return found
+    return ca.fmax(0, ca.mmax(ca.fabs(M))) if M.numel() else ca.SX(0)

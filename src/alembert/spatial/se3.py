@@ -146,5 +146,23 @@ def left_jacobian_inverse(V: Array) -> Array:
     return matrix([[J, zeros(3, 3, like=J)], [-(J @ _Q(V[0:3], V[3:6]) @ J), J]])
 
 
+def chart_rate(e: Array, V: Array) -> Array:
+    """How fast e changes where exp(e) moves with V in its own axes: the right Jacobian's inverse times V.
+
+    Of e = (w; u) with p = J_l(w) u the translation of exp(e): w' = J_r^-1(w) V_w, u' = (J_l^-1(w) p)'.
+    """
+    w, u, a, b = e[0:3], e[3:6], V[0:3], V[3:6]
+    x = dot(w, w)
+    y = series.cot(x)
+    wa, wb, wu = cross(w, a), cross(w, b), cross(w, u)
+    turning = a + wa / 2 + y * cross(w, wa)
+    p = u + series.versine(x) * wu + series.c3(x) * cross(w, wu)
+    wp = cross(w, p)
+    bent = 2 * dot(w, a) * series.cot_slope(x) * cross(w, wp) + y * (
+        cross(turning, wp) + cross(w, cross(turning, p))
+    )
+    return vector(turning, b + wb / 2 + y * cross(w, wb) - cross(turning, p) / 2 + bent)
+
+
 def right_jacobian_inverse(V: Array) -> Array:
     return left_jacobian_inverse(-V)

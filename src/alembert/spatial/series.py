@@ -84,6 +84,16 @@ def cot(x: Array) -> Array:
     return _blend(x, _COT, lambda t: (1 - t / 2 * cos(t / 2) / sin(t / 2)) / t**2)
 
 
+def cot_slope(x: Array) -> Array:
+    """The derivative of `cot` by x: with y = `cot`, (1/4 - 3 y + x y^2)/(2 x)."""
+
+    def closed(t: Array) -> Array:
+        z = 1 - t / 2 * cos(t / 2) / sin(t / 2)
+        return (t * t / 4 - 3 * z + z * z) / (2 * t**4)
+
+    return _blend(x, [k * b for k, b in enumerate(_COT)][1:], closed)
+
+
 def half_turn(y: Array) -> tuple[Array, Array, Array]:
     """cos(t/2), sin(t/2)/(t/2) and (t - sin t)/t^3 at once, of y = t^2/4: what a displacement is made of."""
     small = y < 1.0

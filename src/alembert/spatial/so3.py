@@ -14,7 +14,7 @@ J_l is the left Jacobian: exp(w + dw) = exp(J_l(w) dw) exp(w) to first order; J_
 from __future__ import annotations
 
 from alembert.spatial import quaternion, series
-from alembert.spatial.arrays import Array, dot, identity, skew
+from alembert.spatial.arrays import Array, cross, dot, identity, skew
 
 
 def exp(w: Array) -> Array:
@@ -41,6 +41,12 @@ def left_jacobian_inverse(w: Array) -> Array:
     """(3); singular at |w| = 2 pi."""
     x, W = dot(w, w), skew(w)
     return identity(3, like=w) - W / 2 + series.cot(x) * (W @ W)
+
+
+def left_jacobian_inverse_times(w: Array, u: Array) -> Array:
+    """J_l^-1 u of (3) on vectors."""
+    across = cross(w, u)
+    return u - across / 2 + series.cot(dot(w, w)) * cross(w, across)
 
 
 def right_jacobian_inverse(w: Array) -> Array:

@@ -167,18 +167,16 @@ class Factor:
     def __init__(self, M: ca.SX, *, guarded: bool = False) -> None:
         n = M.shape[0]
         self._n = n
-        self._L = [[ca.SX(0)] * n for _ in range(n)]
+        self._L: list[ca.SX] = []  # columns, each from its diagonal on
         self._inverse: list[ca.SX] = []
-        scaled = [[ca.SX(0)] * n for _ in range(n)]  # L diag(d)
+        scaled: list[ca.SX] = []  # those of L diag(d)
         for j in range(n):
-            column = [M[i, j] for i in range(j, n)]
+            column = M[j:, j]
             for k in range(j):
-                for i in range(j, n):
-                    column[i - j] = column[i - j] - self._L[i][k] * scaled[j][k]
+                column = column - self._L[k][j - k :] * scaled[k][j - k]
             self._inverse.append(1 / column[0])
-            for i in range(j + 1, n):
-                scaled[i][j] = column[i - j]
-                self._L[i][j] = column[i - j] * self._inverse[j]
+            scaled.append(column)
+            self._L.append(column * self._inverse[j])
         if guarded and n:
             self._inverse[0] = self._inverse[0] * positive(self.least_pivot)
 
@@ -196,10 +194,10 @@ class Factor:
 
     def inward(self, B: ca.SX) -> ca.SX:
         """L^-1 B"""
-        rows = [B[i, :] for i in range(self._n)]
+        left, rows = B, list[ca.SX]()
         for i in range(self._n):
-            for k in range(i):
-                rows[i] = rows[i] - self._L[i][k] * rows[k]
+            rows.append(left[0, :])
+            left = left[1:, :] - ca.mtimes(self._L[i][1:, :], rows[i])
         return ca.vertcat(*rows) if rows else B
 
     def scaled(self, B: ca.SX) -> ca.SX:
@@ -210,8 +208,8 @@ class Factor:
         """L^-T B"""
         rows = [B[i, :] for i in range(self._n)]
         for i in reversed(range(self._n)):
-            for k in range(i + 1, self._n):
-                rows[i] = rows[i] - self._L[k][i] * rows[k]
+            for k in range(i + 1, self._n):  # as they come: sums have the bits of rolled code
+                rows[i] = rows[i] - self._L[i][k - i] * rows[k]
         return ca.vertcat(*rows) if rows else B
 
 
