@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import alembert as al
 from alembert.optimal import Problem, System, duration, effort, examples
 from alembert.optimal.guess import make, place, straight
 from alembert.optimal.schemes import scheme
@@ -72,3 +73,13 @@ def test_loops_of_a_guess_are_closed_on_one_branch():
     assert np.abs(model.constraint_residual(found)).max() < 1e-6
     steps, own = (np.abs(model.difference(a[:-1], a[1:])).max() for a in (found, q))
     assert steps < 1.5 * own
+
+
+def test_a_passive_joint_that_moves_little_is_no_long_way():
+    """With trials that settle z the first steps lead nowhere; it took 93 iterations to an optimum of its mesh only."""
+    ends = {"start": {"q": [0, 0], "v": 0}, "end": {"q": [0.1, 0], "v": 0}}
+    problem = Problem(al.library.acrobot(), 1.0, **ends)
+    solution, other = problem.solve(50), problem.solve(50, solver="ipopt")
+    assert solution.success
+    assert solution.iterations < 40
+    assert solution.cost == pytest.approx(other.cost, rel=1e-6)

@@ -8,7 +8,11 @@ The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): mu
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
 looks for a feasible point with a barrier of its own until the filter takes an iterate again. Where also this fails, the
-method goes back to its most feasible iterate and on from there with shorter steps, and at last to the first one.
+method goes back to its most feasible iterate and on from there with shorter steps, and at last to the guess.
+
+Trials settle z ((1) of `alembert.optimal.stages`). Most random starts take fewer iterations so, but what f then makes of a
+step is as curved as the motion itself, and some guesses allow next to no steps: these begin once more, with trials that
+leave z where a step puts it, as unknowns like the others.
 Gauss-Newton steps are accelerated (`Anderson`).
 """
 
@@ -72,8 +76,10 @@ class InteriorPoint:
             self.newton = newton
         if warm is None or not newton.begin(warm, self.tolerance):
             newton.estimate_multipliers()
+        self._guess = newton.state()
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
+        self._settles, self._short = not np.array_equal(z, newton.it.z), 0
         self.filter = Filter.around(merit.infeasibility)
         self._anderson = (
             None if self.evaluation.exact else Anderson(newton.sweep.x.size + newton.sweep.u.size)
@@ -82,8 +88,7 @@ class InteriorPoint:
         self._began = began
         alpha, best, waited, still = 0.0, np.inf, 0, 0
         self._floor, self._returns, self._missed, self._ended = 0.0, 0, np.inf, -1.0
-        self._safe = self._origin = (merit, newton.state())
-        kept = self._origin
+        self._safe = kept = (merit, newton.state())
         slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
@@ -202,7 +207,8 @@ class InteriorPoint:
             return self._restore(merit)
         found = self._accelerated(merit) or self._search(merit)
         if found is not None:
-            return found
+            leads_on = self._short < tuning.MOST_HARDLY or len(self.history) > tuning.EARLY
+            return found if leads_on or not self._settles else self._unsettled()
         if merit.worst > self.tolerance:
             self.filter.remember(merit)
             newton.linearise()  # corrections have changed right-hand sides
@@ -257,6 +263,7 @@ class InteriorPoint:
 
         Far from all constraints it is these that are not linear, which no shift mends, unless the step was tiny.
         """
+        self._short = self._short + 1 if share < tuning.HARDLY else 0
         if share < tuning.SHORTER or (share < tuning.SHORT and merit.worst < tuning.NEARLY_KEPT):
             most = tuning.LARGEST_FLOOR if share < tuning.SHORTER else max(tuning.SHORT_FLOOR, self._floor)
             raised = tuning.RAISED * max(self._floor, self.newton.shift)
@@ -342,27 +349,33 @@ class InteriorPoint:
         return None if again else self._go_back()
 
     def _go_back(self) -> tuple[Merit, float] | None:
-        """When a restoration fails: from the most feasible iterate so far, go on with shorter steps.
-
-        After some such returns, once from the first iterate again, with trials that leave z where a step puts it.
-        """
+        """When a restoration fails: from the most feasible iterate so far, go on with shorter steps; at last as
+        `_unsettled`."""
         newton = self.newton
         if self._returns == tuning.MOST_RETURNS:
-            if not (newton.it.z.size and newton.inner[0]):
-                return None
-            self._safe, self._returns, newton.inner[0] = self._origin, -1, 0.0
+            return self._unsettled() if self._settles else None
         merit, state = self._safe
         self._returns += 1
         newton.return_to(state)
         newton.estimate_multipliers()
-        self.filter = (
-            Filter(max(2 * merit.infeasibility, self.filter.largest / 10), self.filter.smallest)
-            if self._returns
-            else Filter.around(merit.infeasibility)
-        )
-        self._floor = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR) if self._returns else 0.0
+        largest = max(2 * merit.infeasibility, self.filter.largest / 10)
+        self.filter = Filter(largest, self.filter.smallest)
+        self._floor = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR)
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)
+        return found, 0.0
+
+    def _unsettled(self) -> tuple[Merit, float]:
+        """The guess again, with trials that leave z where a step puts it."""
+        newton = self.newton
+        self._settles, self._returns, self._floor, newton.inner[0] = False, 0, 0.0, 0.0
+        newton.return_to(self._guess)
+        newton.estimate_multipliers()
+        found = newton.try_(0.0)
+        newton.accept(0.0, 0.0)
+        self._safe, self.filter = (found, newton.state()), Filter.around(found.infeasibility)
+        if self._anderson is not None:
+            self._anderson.clear()
         return found, 0.0
 
 

@@ -65,6 +65,10 @@ LEAST_FLOOR, SHORT_FLOOR, LARGEST_FLOOR = 1e-4, 0.1, 1e2
 safe and many. With 1e2 for both, a hanging chain did not end in 500 iterations on one of 16 meshes"""
 RAISED, LOWERED = 4.0, 4.0
 """the factors by which it is raised, and lowered after a full step"""
+HARDLY, MOST_HARDLY, EARLY = 0.05, 3, 10
+"""share of a step below which it hardly leads on, and how many such steps in a row, up to which iteration, show that trials
+should not settle z. With these an acrobot that moves by up to 1 rad in 1 s takes 441 iterations from 16 default guesses
+instead of 1476; of 15 problem kinds all but one keep their iterations (run of 2026-11-18)"""
 
 # --- restoration of feasibility ---------------------------------------------------------------------------------------
 
