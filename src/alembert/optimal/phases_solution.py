@@ -153,7 +153,7 @@ class PhasesSolution(Solved):
 
     @property
     def status(self) -> str:
-        return "coarse" if self._coarse else self._status
+        return "coarse" if self._coarse else super().status
 
     @property
     def message(self) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from alembert.view import Animation
 
 Array = np.ndarray
+MISSED = 10.0
+"""times the accuracy that was asked for: what is off by more is no success"""
 
 
 class Solved:
@@ -41,8 +43,11 @@ class Solved:
     seconds: dict[str, float]
     meshes: tuple[Any, ...] = ()
     """those that were tried, where meshes were refined"""
+    estimate: float | None = None
+    """with `accuracy`: what is estimated of the error of the last mesh, as a share"""
     _status: str
     _message: str
+    _misses = False
 
     def _take(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -54,6 +59,18 @@ class Solved:
         """Add to the message."""
         self._message = f"{self._message}; {text}"
 
+    def refined(self, meshes: tuple[Any, ...], accuracy: float, estimate: float, why: str) -> None:
+        """Keep how meshes were refined; `why`: what ended that before the accuracy was reached.
+
+        What is off by up to ten times what was asked for is acceptable, as with the tolerance.
+        """
+        self.meshes, self.estimate = meshes, estimate
+        if why:
+            self.remark(f"the accuracy that was asked for is not reached: {why}")
+            self._message = self._message.removeprefix("solved; ")
+            self._misses = not estimate <= MISSED * accuracy
+            self._status = "acceptable" if self._status == "solved" else self._status
+
     @property
     def converged(self) -> bool:
         """Whether the solver has solved the equations of the mesh."""
@@ -61,8 +78,9 @@ class Solved:
 
     @property
     def status(self) -> str:
-        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`."""
-        return self._status
+        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`. "inaccurate" is
+        off by more than ten times the accuracy that was asked for: see `estimate`."""
+        return "inaccurate" if self._misses else self._status
 
     @property
     def message(self) -> str:
@@ -157,7 +175,7 @@ class Solution(Solved):
 
     @property
     def status(self) -> str:
-        return "coarse" if self._is_of_the_mesh else self._status
+        return "coarse" if self._is_of_the_mesh else super().status
 
     @property
     def message(self) -> str:
@@ -183,6 +201,16 @@ class Solution(Solved):
         """The design parameters that were found, by name."""
         values = self.problem.parameters
         return {row.name: float(values[k]) for k, row in self.problem.design.items()}
+
+    @property
+    def integrals(self) -> dict[str, float]:
+        """The values of the problem's integrals, by name."""
+        rows = self.problem.integrals
+        if not rows:
+            return {}
+        begin = self.stages.x_names.index(f"integral of {rows[0].name}") - self.stages.chart.tangent
+        values = self._outcome.iterate.x[-1, begin : begin + len(rows) or None]
+        return {row.name: float(value) for row, value in zip(rows, values, strict=True)}
 
     @cached_property
     def time(self) -> Array:
@@ -350,8 +378,9 @@ class Solution(Solved):
         found |= {f"end {n}": it.last.y[k] for k, n in enumerate(self.stages.end_bounded)}
         return found
 
-    def sensitivities(self) -> dict[str, float]:
-        """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
+    def sensitivities(self) -> dict[str, Any]:
+        """How the optimal cost changes with each parameter and input (of a vector, with each entry): the slope of the
+        Lagrangian."""
         from alembert.optimal.analysis import sensitivities
 
         return sensitivities(self)

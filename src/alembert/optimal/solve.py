@@ -95,9 +95,10 @@ def solve(
     "time".
 
     With `accuracy` the mesh is refined until the errors of its intervals, what its controls cost, and the change of the cost
-    from mesh to mesh are below it, as shares: `steps` is then what it begins with, and `solution.meshes` how it went. Where
-    controls jump, nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes
-    where the solution is smooth, up to Radau's of order 11.
+    from mesh to mesh are below it, as shares: `steps` is then what it begins with, `solution.meshes` how it went, and
+    `solution.estimate` what is left; more than ten times the accuracy is no success ("inaccurate"). Where controls jump,
+    nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes where the
+    solution is smooth, up to Radau's of order 11.
 
     `options` are those of IPOPT or FATROP by their own names, `{"mu_strategy": "adaptive"}`.
 
@@ -175,6 +176,7 @@ def _by_one_control(
         own["time_limit"] = max(options.time_limit - solution.seconds["total"], 1e-3)
     again = problem.solve(solution.steps, **own)
     known = solution.accuracy.cost_of_controls
+    known = max(known, solution.cost) if of_mesh else known
     if not again.success or again.cost > known + DEARER * abs(known):
         return solution
     why = "had an optimum of its mesh only" if of_mesh else "left the controls open between its points"
