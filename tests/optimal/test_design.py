@@ -243,8 +243,12 @@ def test_values_of_integrals():
 def test_slopes_along_inputs():
     """x from 0 to a in 1 s, J = a^2/2 + (x(1) - b)'(x(1) - b)/2 by each entry."""
     system = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
-    cost = effort() + terminal(lambda s: (s.x - s.goal[0]) ** 2 / 2 + (s.y - s.goal[1]) ** 2 / 2 + 3 * s.price)
-    problem = Problem(system, 1.0, start={"x": 0, "y": 0}, cost=cost, inputs={"goal": [1.0, 2.0], "price": 1.0})
+    cost = effort() + terminal(
+        lambda s: (s.x - s.goal[0]) ** 2 / 2 + (s.y - s.goal[1]) ** 2 / 2 + 3 * s.price
+    )
+    problem = Problem(
+        system, 1.0, start={"x": 0, "y": 0}, cost=cost, inputs={"goal": [1.0, 2.0], "price": 1.0}
+    )
     slopes = problem.solve(6).sensitivities()  # J = goal^2 / 4
     assert slopes["goal"] == pytest.approx([0.5, 1.0], rel=1e-6)
     assert slopes["price"] == pytest.approx(3.0)

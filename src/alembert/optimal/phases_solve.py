@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -170,8 +171,17 @@ def made(phases: Phases, given: Any) -> dict[str, Guess]:
     """A guess for every phase; what is not given goes on from the phase before."""
     if isinstance(given, PhasesSolution):
         given = {name: motion.solution for name, motion in given.items()}
-    if given is not None and not isinstance(given, Mapping):
-        raise ArgumentError(f"Phases.solve: guess is {given!r}, expected guesses by phase")
+    by_phase: Any = given
+    if isinstance(given, str | Path):
+        by_phase = {}
+        for key, value in guesses.saved(given).items():
+            name, _, quantity = key.rpartition("/")
+            by_phase.setdefault(name, {})[quantity] = value
+    if given is not None and (not isinstance(by_phase, Mapping) or "" in by_phase):
+        raise ArgumentError(
+            f"Phases.solve: guess is {given!r}, expected guesses by phase, or a file of phases from solution.save"
+        )
+    given = by_phase
     for name in given or {}:
         if name not in phases.phases:
             raise ArgumentError(unknown("Phases.solve: the guess has no phase", name, phases.phases))
@@ -308,7 +318,8 @@ def refined_phases(
                 )
             if len(own[name]) - 1 > LARGEST:
                 return ended(
-                    solution, f"{estimate:.1e}: the next mesh of {name} would have {len(own[name]) - 1} intervals"
+                    solution,
+                    f"{estimate:.1e}: the next mesh of {name} would have {len(own[name]) - 1} intervals",
                 )
         start = guess if coarse else solution
         sizes = {name: len(nodes) - 1 for name, nodes in own.items()}
@@ -316,4 +327,3 @@ def refined_phases(
 
 def _listed(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sizes.items())
-

@@ -78,8 +78,11 @@ class Solved:
 
     @property
     def status(self) -> str:
-        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`. "inaccurate" is
-        off by more than ten times the accuracy that was asked for: see `estimate`."""
+        """ "solved", "acceptable"; or why it is no solution.
+
+        "coarse" is an optimum of the mesh (see `accuracy`), "inaccurate" off by more than ten times the accuracy that was
+        asked for (see `estimate`).
+        """
         return "inaccurate" if self._misses else self._status
 
     @property
@@ -489,7 +492,11 @@ class Solution(Solved):
         from alembert.optimal.report import panels
         from alembert.view import Animation
 
-        model = self._model("motion")
+        if self.model is None:
+            raise UnsupportedError(
+                "solution.motion: a System has no bodies to show; solution.plot() draws it"
+            )
+        model = self.model
         efforts = np.zeros((len(self.time), model.nv))
         efforts[:, list(self.problem.plant.driven)] = self.control_at(self.time)  # type: ignore[union-attr]
         notes = {
@@ -513,9 +520,13 @@ class Solution(Solved):
 
     def save(self, path: str | Path) -> None:
         """Write the motion as .npz, which `guess=` reads again."""
-        arrays: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
-        arrays |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
-        np.savez(path, **arrays)
+        np.savez(path, **self.arrays())
+
+    def arrays(self) -> dict[str, Array]:
+        """What `save` writes."""
+        found = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
+        found |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
+        return found | ({"design": np.array(list(self.design.values()))} if self.design else {})
 
     def to_xarray(self) -> Dataset:
         """An `xarray.Dataset` with names and units (needs the extra `data`)."""

@@ -572,7 +572,7 @@ class Continuation:
 
 
 def continuation(
-    make: Callable[[Any], Problem],
+    make: Callable[[Any], Any],
     values: Sequence[Any],
     steps: int = 100,
     *,
@@ -581,7 +581,7 @@ def continuation(
 ) -> Continuation:
     """Solve `make(value)` for each of `values`, each from the solution before.
 
-    `make` returns a problem for a number (or an array): a radius of an obstacle, gravity, a duration. Where a
+    `make` returns a problem, or phases, for a number (or an array): a radius of an obstacle, gravity, a duration. Where a
     solve does not succeed, values in between are tried, up to a 64th of the way. `guess` is for the first
     one; `options` are those of `alembert.optimal.solve`.
     """
@@ -600,10 +600,12 @@ def continuation(
     def solve(value: Any, start: Any) -> Solution:
         nonlocal count
         count += 1
-        problem = make(value)
-        if not isinstance(problem, Problem):
+        from alembert.optimal.phases import Phases
+
+        problem: Any = make(value)
+        if not isinstance(problem, Problem | Phases):
             raise ArgumentError(
-                f"continuation: make({value!r}) is a {type(problem).__name__}, expected a Problem"
+                f"continuation: make({value!r}) is a {type(problem).__name__}, expected a Problem or Phases"
             )
         return problem.solve(steps, guess=start, **options)
 
