@@ -207,8 +207,10 @@ class PhasesSolution(Solved):
 
     def save(self, path: str | Path) -> None:
         """Write all phases as .npz, which `guess=` reads again."""
-        every = ((name, motion.solution.arrays()) for name, motion in self.items())
-        np.savez(path, **{f"{name}/{key}": a for name, arrays in every for key, a in arrays.items()})
+        found: dict[str, Any] = {}
+        for name, motion in self.items():
+            found |= {f"{name}/{key}": a for key, a in motion.solution.arrays().items()}
+        np.savez(path, **found)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animations and plots of all phases, each in its tab; opens without network or server."""

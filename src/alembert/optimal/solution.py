@@ -522,9 +522,9 @@ class Solution(Solved):
         """Write the motion as .npz, which `guess=` reads again."""
         np.savez(path, **self.arrays())
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Any]:
         """What `save` writes."""
-        found = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
+        found: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
         found |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
         return found | ({"design": np.array(list(self.design.values()))} if self.design else {})
 

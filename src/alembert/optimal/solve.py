@@ -597,7 +597,7 @@ def continuation(
         raise ArgumentError(f"continuation: make is {make!r}, expected a function from a value to a Problem")
     count = 0
 
-    def solve(value: Any, start: Any) -> Solution:
+    def solve(value: Any, start: Any) -> Any:
         nonlocal count
         count += 1
         from alembert.optimal.phases import Phases
