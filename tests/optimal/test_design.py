@@ -223,3 +223,32 @@ def test_gains_without_controls():
         cost=duration(),
     )
     assert fall.solve(10).duration == pytest.approx(1.0, rel=1e-7)  # steps of DMOC are exact for a fall
+
+
+def test_values_of_integrals():
+    """x' = u from 0 to 1 in 1 s, u = 1: int u^2 = 1 and int x = 1/2; design and a free duration stand behind them."""
+    system = System(["x"], ["u"], lambda s: [s.k * s.u], parameters={"k": 1.0})
+    integrals = {"energy": (lambda s: s.u**2, 0, 9), "area": (lambda s: s.x, 0, 9)}
+    ends = {"start": {"x": 0}, "end": {"x": 1}}
+    fixed = Problem(system, 1.0, **ends, integrals=integrals)
+    wanted = {"energy": pytest.approx(1.0, rel=1e-6), "area": pytest.approx(0.5, rel=1e-6)}
+    assert fixed.solve(6).integrals == wanted
+    free = fixed.replace(duration=(0.5, 1.0), design={"k": (0.5, 1.0)})  # both at their upper bounds
+    assert free.solve(6).integrals == wanted
+    assert fixed.replace(integrals=None).solve(6).integrals == {}
+    phase = Phases({"one": fixed}).solve(6)["one"].solution
+    assert phase.integrals == wanted
+
+
+def test_slopes_along_inputs():
+    """x from 0 to a in 1 s, J = a^2/2 + (x(1) - b)'(x(1) - b)/2 by each entry."""
+    system = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
+    cost = effort() + terminal(
+        lambda s: (s.x - s.goal[0]) ** 2 / 2 + (s.y - s.goal[1]) ** 2 / 2 + 3 * s.price
+    )
+    problem = Problem(
+        system, 1.0, start={"x": 0, "y": 0}, cost=cost, inputs={"goal": [1.0, 2.0], "price": 1.0}
+    )
+    slopes = problem.solve(6).sensitivities()  # J = goal^2 / 4
+    assert slopes["goal"] == pytest.approx([0.5, 1.0], rel=1e-6)
+    assert slopes["price"] == pytest.approx(3.0)

@@ -6,7 +6,17 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Phases, Problem, System, effort, impact, running, same_bodies, terminal
+from alembert.optimal import (
+    Phases,
+    Problem,
+    System,
+    continuation,
+    effort,
+    impact,
+    running,
+    same_bodies,
+    terminal,
+)
 
 CART = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
 
@@ -92,6 +102,25 @@ def test_a_solution_is_a_guess():
     assert phases.solve(20, guess=first).iterations <= 2
 
 
+def test_files_pages_and_families(tmp_path):
+    phases = bounce()
+    first = phases.solve(10)
+    first.save(tmp_path / "phases.npz")
+    again = phases.solve(10, guess=tmp_path / "phases.npz")
+    assert again.success
+    first["there"].solution.save(tmp_path / "one.npz")
+    with pytest.raises(
+        ArgumentError, match=r"expected guesses by phase, or a file of phases from solution\.save"
+    ):
+        phases.solve(10, guess=tmp_path / "one.npz")
+    assert "there" in first.to_html(tmp_path / "page.html").read_text()
+    family = continuation(
+        lambda T: Phases({"one": Problem(CART, T, start={"x": 0, "v": 0}, end={"x": 1})}), [1.0, 2.0], 4
+    )
+    assert family.success
+    assert [s.cost for s in family.solutions] == pytest.approx([1.5, 1.5 / 8], rel=1e-6)
+
+
 def test_free_joints_go_on():
     """A turn in two phases with other meshes is the turn in one: nodes where the phases meet are nodes of the whole."""
     builder = al.ModelBuilder("rigid", gravity=(0, 0, 0))
@@ -172,6 +201,8 @@ def test_conditions_and_costs_across_phases():
     assert free.success, free.diagnosis()
     assert free.cost == pytest.approx(0.75, rel=1e-8)
     assert free.duration == pytest.approx(2.0, rel=1e-8)
+    assert free.multipliers["all in all"] == pytest.approx(3 * 6 / 2.0**4, rel=1e-6)  # of 6/T^3
+    assert free.multipliers["two: end v"] == pytest.approx(1.5, rel=1e-6)  # of 6 x^2 / T^3 - 6 x v / T^2
     same = total | {"as long": (lambda s: s["one"].duration - s["two"].duration, 0.0, 0.0)}
     drawn = Phases({"one": one, "two": two}, across=same, cost=lambda s: 50 * (s["one"].end.x - 0.4) ** 2)
     solution = drawn.solve({"one": 5, "two": 6})

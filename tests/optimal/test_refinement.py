@@ -105,6 +105,33 @@ def test_what_is_not_reached_is_told():
     assert abs(solution.cost - 4.0) < 0.1
     assert "the accuracy that was asked for is not reached" in solution.message
     assert len(solution.meshes) > 1
+    assert solution.status == "inaccurate"
+    assert solution.converged
+    assert not solution.success
+    assert solution.estimate == solution.meshes[-1].estimate > 1e-11
+    assert ": inaccurate, " in repr(solution)
+
+
+def test_a_near_miss_is_acceptable():
+    """As with the tolerance: ten times the accuracy is the border."""
+    problem = examples.hager().problem
+    reached = problem.solve(10, accuracy=1e-4)
+    assert (reached.success, reached.status) == (True, "solved")
+    assert reached.estimate <= 1e-4
+    reached.refined(reached.meshes, 1e-4, 9e-4, "9.0e-04 after 10 meshes")
+    assert (reached.success, reached.status) == (True, "acceptable")
+    reached.refined(reached.meshes, 1e-4, 1.1e-3, "1.1e-03 after 10 meshes")
+    assert (reached.success, reached.status, reached.converged) == (False, "inaccurate", True)
+
+
+def test_all_meshes_share_the_time_limit():
+    problem = examples.van_der_pol().problem
+    assert problem.solve(10, accuracy=1e-6).success  # compiled
+    short = problem.solve(10, accuracy=1e-13, time_limit=0.02)
+    assert not short.success
+    assert sum(s.iterations for s in short.meshes) < 100
+    assert short.status in ("time", "inaccurate")
+    assert "time" in short.message
 
 
 @pytest.mark.parametrize(

@@ -183,10 +183,10 @@ def test_tables_in_rates_forces_and_paths():
     for force, product in ((drag, power), (lambda x, v: x**3 * v, lambda x, v: x * v)):
         system = System(["x", "v"], ["u"], lambda s, force=force: [s.v, s.u - force(s.x, s.v)])
         path = {"power": (lambda s, product=product: product(s.x, s.v), -10, 0.6)}
-        costs.append(Problem(system, 1.0, **ends, path=path).solve(10).cost)
+        costs.append(Problem(system, 1.0, **ends, path=path).solve(10, tolerance=1e-10).cost)
     assert costs[0] == pytest.approx(
         costs[1], rel=1e-9
-    )  # both solved to 1e-8, of the same functions to rounding
+    )  # both solved to 1e-10, of the same functions to rounding
     builder = al.ModelBuilder("rail", gravity=(0, 0, 0))
     builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="x")
     chosen = ForceElement("mass", wrenches=lambda t, X, V: [0, 0, 0, 1 if V[0][3] > 0 else 0, 0, 0])
@@ -198,7 +198,10 @@ def test_tables_in_rates_forces_and_paths():
     ends = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
     path = {"power": (lambda s: power(s.q[0], s.v[0]), -10, 0.6)}
     model = Problem(builder.build(), 1.0, **ends, forces=resistance, path=path)
-    assert model.solve(10, transcription="hermite-simpson").cost == pytest.approx(costs[0], rel=1e-9)
+    found = model.solve(
+        10, transcription="hermite-simpson", tolerance=1e-10
+    )  # what is left of barriers has other units
+    assert found.cost == pytest.approx(costs[0], rel=1e-9)
 
 
 def test_least_time_of_an_oscillator_from_far_away(monkeypatch):

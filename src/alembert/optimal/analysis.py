@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -275,10 +275,11 @@ def junctions(solution: Solution) -> set[int]:
     return found
 
 
-def sensitivities(solution: Solution) -> dict[str, float]:
-    """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
+def sensitivities(solution: Solution) -> dict[str, Any]:
+    """How the optimal cost changes with each parameter and input: the slope of the Lagrangian."""
     names = [name for name, _ in solution.problem.plant.parameters]
-    if not names:
+    inputs = solution.problem.input_values
+    if not names and not inputs:
         return {}
     stages, it = solution.stages, solution._outcome.iterate
     slope = _parameter_slope(stages)
@@ -297,7 +298,12 @@ def sensitivities(solution: Solution) -> dict[str, float]:
     for expression, point in ((end, it.x[-1]), (start, it.x[0])):
         f = ca.Function("f", [x, s, p], [ca.gradient(expression, p)])
         found += f(point, stages.numbers[-1], stages.parameters).full()[:, 0]
-    return dict(zip(names, map(float, found), strict=False))
+    slopes: dict[str, Any] = dict(zip(names, map(float, found), strict=False))
+    at = len(names)
+    for name, value in inputs.items():
+        own, at = found[at : at + value.size], at + value.size
+        slopes[name] = own if value.size > 1 else float(own[0])
+    return slopes
 
 
 def _parameter_slope(stages: Stages) -> ca.Function:

@@ -72,17 +72,11 @@ def make(problem: Problem, given: Any) -> Guess:
     if isinstance(given, Guess):
         return given
     if isinstance(given, str | Path):
-        try:
-            with np.load(given, allow_pickle=False) as file:
-                arrays = dict(file)
-        except (OSError, ValueError, AttributeError, TypeError) as error:
-            reason = getattr(error, "strerror", None) or "no file of solution.save (.npz)"
-            raise ArgumentError(f"solve: the guess {str(given)!r} cannot be read: {reason}") from None
-        return _from_arrays(problem, arrays)
+        return _from_arrays(problem, saved(given))
     if isinstance(given, Mapping):
         known = ("time", *(("q", "v", "efforts") if problem.model is not None else ("x",)), "controls")
         for name in given:
-            if name not in (*known, "cost"):
+            if name not in (*known, "design", "cost"):
                 raise ArgumentError(unknown("solve: the guess has no quantity", str(name), known))
         return _from_arrays(problem, given)
     other = getattr(getattr(given, "problem", None), "model", problem.model)
@@ -100,6 +94,16 @@ def make(problem: Problem, given: Any) -> Guess:
         f"solve: guess is a {type(given).__name__}, expected a solution, a simulation, a file of one, or arrays "
         f"{{{', '.join(map(repr, names))}}}"
     )
+
+
+def saved(path: str | Path) -> dict[str, Any]:
+    """The arrays of a file of `solution.save`."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or "no file of solution.save (.npz)"
+        raise ArgumentError(f"solve: the guess {str(path)!r} cannot be read: {reason}") from None
 
 
 def straight(problem: Problem) -> Guess:
@@ -253,7 +257,11 @@ def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
             f"solve: the guess has controls of shape {controls.shape}, expected {(len(time), m)}"
         )
     _finite("controls", controls, time)
-    return Guess((time - time[0]) / (time[-1] - time[0]), points, controls, float(time[-1] - time[0]))
+    found = Guess((time - time[0]) / (time[-1] - time[0]), points, controls, float(time[-1] - time[0]))
+    design = np.asarray(given.get("design", ()), dtype=float)
+    if design.shape == (len(problem.design),) and np.isfinite(design).all():
+        found = replace(found, design=design)
+    return found
 
 
 def _finite(what: str, values: Array, time: Array) -> None:

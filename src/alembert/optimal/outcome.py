@@ -175,7 +175,7 @@ class Deadline:
     @property
     def outcome(self) -> tuple[str, str]:
         """Status and message of what it has ended."""
-        return "time", f"stopped after the time limit of {self.limit:g} s; this is the best iterate so far"
+        return "time", f"stopped after the time limit of {self.limit:.4g} s; this is the best iterate so far"
 
     def __call__(self, iteration: Iteration) -> None:
         if self._report is not None:

@@ -30,7 +30,24 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-OF_A_PHASE = ("time", "x", "q", "v", "controls", "state", "control", "steps", "costates")
+OF_A_PHASE = (
+    *(
+        "time",
+        "x",
+        "q",
+        "v",
+        "controls",
+        "state",
+        "control",
+        "steps",
+        "costates",
+        "gains",
+        "arcs",
+        "check",
+        "ranges",
+    ),
+    *("integrals", "control_at", "controller", "efforts", "sensitivities", "summary", "motion", "to_xarray"),
+)
 """what phases have, each its own"""
 
 
@@ -153,7 +170,7 @@ class PhasesSolution(Solved):
 
     @property
     def status(self) -> str:
-        return "coarse" if self._coarse else self._status
+        return "coarse" if self._coarse else super().status
 
     @property
     def message(self) -> str:
@@ -175,6 +192,32 @@ class PhasesSolution(Solved):
     def accuracy(self) -> dict[str, Any]:
         """By phase, how far its intervals are off: see `Solution.accuracy`."""
         return {name: motion.solution.accuracy for name, motion in self.items()}
+
+    @property
+    def multipliers(self) -> dict[str, Array]:
+        """Of every phase, "up: end h", and of conditions across phases by their name: see `Solution.multipliers`."""
+        found: dict[str, Array] = {}
+        for name, motion in self.items():
+            found |= {f"{name}: {key}": y for key, y in motion.solution.multipliers.items()}
+        it, rows = self._outcome.iterate, self.chain.final.rows if self.chain.final is not None else []
+        own = {row.name for row, _ in rows}
+        for names, values in ((self.chain.end_names, it.eta), (self.chain.end_bounded, it.last.y)):
+            found |= {name: y for name, y in zip(names, values, strict=True) if name in own}
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write all phases as .npz, which `guess=` reads again."""
+        found: dict[str, Any] = {}
+        for name, motion in self.items():
+            found |= {f"{name}/{key}": a for key, a in motion.solution.arrays().items()}
+        np.savez(path, **found)
+
+    def to_html(self, path: str | Path, *, title: str = "") -> Path:
+        """A page with the animations and plots of all phases, each in its tab; opens without network or server."""
+        from alembert.view import write_page
+
+        motions = [motion.solution.motion(name) for name, motion in self.items()]
+        return write_page(path, motions, title=title or "Optimal control")
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
         found = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -21,6 +22,7 @@ from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import (
     LARGEST,
     ROUNDS,
+    MeshClock,
     MeshRound,
     asked,
     higher,
@@ -169,8 +171,17 @@ def made(phases: Phases, given: Any) -> dict[str, Guess]:
     """A guess for every phase; what is not given goes on from the phase before."""
     if isinstance(given, PhasesSolution):
         given = {name: motion.solution for name, motion in given.items()}
-    if given is not None and not isinstance(given, Mapping):
-        raise ArgumentError(f"Phases.solve: guess is {given!r}, expected guesses by phase")
+    by_phase: Any = given
+    if isinstance(given, str | Path):
+        by_phase = {}
+        for key, value in guesses.saved(given).items():
+            name, _, quantity = key.rpartition("/")
+            by_phase.setdefault(name, {})[quantity] = value
+    if given is not None and (not isinstance(by_phase, Mapping) or "" in by_phase):
+        raise ArgumentError(
+            f"Phases.solve: guess is {given!r}, expected guesses by phase, or a file of phases from solution.save"
+        )
+    given = by_phase
     for name in given or {}:
         if name not in phases.phases:
             raise ArgumentError(unknown("Phases.solve: the guess has no phase", name, phases.phases))
@@ -265,13 +276,20 @@ def refined_phases(
     best: PhasesSolution | None = None
     everywhere = dict.fromkeys(phases.phases, False)
     own, start = dict(meshes), guess
-    sizes = dict(counts)
+    sizes, given = dict(counts), dict(given)
+    clock = MeshClock(given.get("time_limit"))
+
+    def ended(solution: PhasesSolution, why: str) -> PhasesSolution:
+        solution.refined(tuple(found), accuracy, max(r.estimate for r in found[-1].values()), why)
+        return solution
+
     while True:
+        given["time_limit"] = clock.left
         solution = solve_phases(phases, sizes, schemes, own, start, given)
         if not solution.converged:
             if best is None:
                 return solution
-            return _ended(best, found, f"the meshes {_listed(sizes)} were not solved ({solution.status})")
+            return ended(best, f"the meshes {_listed(sizes)} were not solved ({solution.status})")
         before, best = best, solution
         change = (
             abs(solution.cost - before.cost) / (abs(solution.cost) or 1.0) if before is not None else np.inf
@@ -286,9 +304,9 @@ def refined_phases(
         found.append(rounds)
         estimate = max(r.estimate for r in rounds.values())
         if estimate <= accuracy and all(everywhere.values()):
-            return _ended(solution, found, "")
+            return ended(solution, "")
         if len(found) == ROUNDS:
-            return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
+            return ended(solution, f"{estimate:.1e} after {ROUNDS} meshes")
         for name, motion in solution.items():
             is_enough, more = estimate <= accuracy, 0
             if refine == "hp" and not coarse:
@@ -299,9 +317,8 @@ def refined_phases(
                     motion.solution, accuracy, is_enough=is_enough, coarse=coarse
                 )
             if len(own[name]) - 1 > LARGEST:
-                return _ended(
+                return ended(
                     solution,
-                    found,
                     f"{estimate:.1e}: the next mesh of {name} would have {len(own[name]) - 1} intervals",
                 )
         start = guess if coarse else solution
@@ -310,10 +327,3 @@ def refined_phases(
 
 def _listed(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sizes.items())
-
-
-def _ended(solution: PhasesSolution, meshes: list[dict[str, MeshRound]], why: str) -> PhasesSolution:
-    solution.meshes = tuple(meshes)
-    if why:
-        solution.remark(f"the accuracy that was asked for is not reached: {why}")
-    return solution

@@ -33,6 +33,7 @@ much as one of many. What a mesh of mixed orders would save elsewhere are unknow
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,19 +109,26 @@ def refined(
     best: Solution | None = None
     found_first: Solution | None = None
     everywhere = False
+    clock = MeshClock(options.get("time_limit"))
+
+    def ended(solution: Solution, why: str) -> Solution:
+        solution.refined(tuple(found), accuracy, found[-1].estimate, why)
+        return solution
+
     while True:
+        given["time_limit"] = clock.left
         solution = problem.solve(steps, **given, nodes=nodes)
         if not solution.converged:
             if best is None:
                 return solution
-            if name := _swinging(best):
-                simple = {**options, "transcription": "rk4", "guess": best, "nodes": None}
-                again = refined(problem, first, accuracy, simple)
-                if again.success:
+            if solution.status not in ("time", "interrupted") and (name := _swinging(best)):
+                own = {"transcription": "rk4", "guess": best, "nodes": None, "time_limit": clock.left}
+                again = refined(problem, first, accuracy, {**options, **own})
+                if again.converged and (again.success or (again.estimate or np.inf) < found[-1].estimate):
                     again.meshes = (*found, *again.meshes)
                     again.remark(f"{name} is singular: refined by rk4, with one control in each interval")
                     return again
-            return _ended(best, found, f"the mesh of {steps} intervals was not solved ({solution.status})")
+            return ended(best, f"the mesh of {steps} intervals was not solved ({solution.status})")
         before, best = best, solution
         given["transcription"] = solution.transcription  # that was chosen for the first mesh
         here = solution.accuracy
@@ -132,9 +140,9 @@ def refined(
         order = solution.stages.scheme.order
         found.append(MeshRound(steps, solution.cost, estimate, jumping, solution.iterations, order))
         if estimate <= accuracy and everywhere:
-            return _ended(solution, found, "")
+            return ended(solution, "")
         if len(found) == ROUNDS:
-            return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
+            return ended(solution, f"{estimate:.1e} after {ROUNDS} meshes")
         coarse = (
             here.is_coarse
         )  # what it says of where to refine means nothing, and nothing is gained by beginning there
@@ -147,10 +155,19 @@ def refined(
             nodes, everywhere = next_mesh(solution, accuracy, is_enough=is_enough, coarse=coarse)
         given["guess"] = options.get("guess") if coarse else solution
         if len(nodes) - 1 > LARGEST:
-            return _ended(
-                solution, found, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals"
-            )
+            return ended(solution, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals")
         steps = len(nodes) - 1
+
+
+class MeshClock:
+    """What is `left` of a time limit that all meshes have together; None without one."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._end = None if limit is None else time.perf_counter() + limit
+
+    @property
+    def left(self) -> float | None:
+        return None if self._end is None else max(self._end - time.perf_counter(), 1e-3)
 
 
 def _swinging(solution: Solution) -> str | None:
@@ -184,13 +201,6 @@ def next_mesh(solution: Solution, accuracy: float, *, is_enough: bool, coarse: b
             cuts = np.union1d(cuts, _halved(now))
         nodes = np.union1d(now, cuts)
     return nodes, _is_everywhere(now, nodes)
-
-
-def _ended(solution: Solution, meshes: list[MeshRound], why: str) -> Solution:
-    solution.meshes = tuple(meshes)
-    if why:
-        solution.remark(f"the accuracy that was asked for is not reached: {why}")
-    return solution
 
 
 def jumps(solution: Solution) -> dict[int, float]:

@@ -12,13 +12,13 @@ lengths in feet instead of metres all units of lengths are 3.28 times as large, 
   more than their width;
 - cost: by how much all stages together change it.
 
-Units are powers of two, so that dividing by them loses no digit.
+They are not rounded, to powers of two for instance: what is rounded differs from unit to unit, and a search that turns many
+corners then takes two or three times the iterations in one of them.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -39,7 +39,6 @@ twelve of thirteen examples find the same in iterations that differ by less than
 steps are the longest, takes more than 250 instead of 56 (run of 2026-11-17)"""
 NOISE = 1e-10
 """share of the largest z below which it should not move at all; of slopes, 1e-12"""
-HALF_ROOT = math.sqrt(0.5)
 STILL = 1e-3
 """share of its size below which a state of the guess does not move"""
 
@@ -175,14 +174,14 @@ def measure(newton: Newton) -> None:
     width = stages.end_upper - stages.end_lower
     within = np.where(np.isfinite(width) & (width > 0), width, np.inf)
     bounded = np.where(bounded > 0, np.minimum(bounded, within), within)
-    units.ends[2 * units.x.shape[-1] :] = _rounded(np.concatenate([start, end, bounded]))
+    units.ends[2 * units.x.shape[-1] :] = _known(np.concatenate([start, end, bounded]))
 
 
 def _carried(newton: Newton, part: Segment, units: Units) -> None:
     """What is only carried from phase to phase has the size that it has in the guess."""
     first, last = part.stages.own.chart.tangent, part.stages.chart.tangent  # type: ignore[union-attr]
     places = [part.stages.point_place(0, j) for j in range(first, last)]
-    units.x[first:] = _rounded(np.abs(newton.it.x[:, places]).max(axis=0, initial=0.0))
+    units.x[first:] = _known(np.abs(newton.it.x[:, places]).max(axis=0, initial=0.0))
 
 
 def _between(newton: Newton, part: Segment, units: Units, x: Array, after: Array) -> None:
@@ -191,9 +190,9 @@ def _between(newton: Newton, part: Segment, units: Units, x: Array, after: Array
     units.x[...] = x
     B, D = np.abs(newton.linear.B[where][0]), np.abs(newton.linear.D[where][0])
     with np.errstate(divide="ignore"):
-        units.u[...] = _rounded((after[:, None] / B).min(axis=0, initial=np.inf))
+        units.u[...] = _known((after[:, None] / B).min(axis=0, initial=np.inf))
     rows, widths = (D * np.concatenate([x, units.u])).max(axis=1, initial=0.0), _widths(part.stages)
-    units.d[...] = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
+    units.d[...] = _known(np.where(rows > 0, np.minimum(rows, widths), widths))
 
 
 @dataclass(frozen=True)
@@ -247,15 +246,15 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
             break
         x[open_] = by[open_]
     own, points = stages.plant.chart.tangent, stages.scheme.points
-    x = _rounded(x)
-    u = _rounded(_controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x)))
+    x = _known(x)
+    u = _known(_controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x)))
     x[own : own + stages.memory] = u[len(u) - len(u) // points :][: stages.memory]
     w = np.concatenate([x, u])
     z = (np.abs(at.Z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0)
-    z = _rounded(np.where(z > NOISE * z.max(initial=0.0), z, z.max(initial=0.0)))
-    c = _rounded((np.abs(at.G).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
+    z = _known(np.where(z > NOISE * z.max(initial=0.0), z, z.max(initial=0.0)))
+    c = _known((np.abs(at.G).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
     rows = (D * w).max(axis=1, initial=0.0)
-    d = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
+    d = _known(np.where(rows > 0, np.minimum(rows, widths), widths))
     return {"x": x, "u": u, "z": z, "c": c, "d": d}
 
 
@@ -360,11 +359,6 @@ def _without_noise(slopes: Array) -> Array:
     return np.where(slopes > NOISE**1.2 * slopes.max(initial=0.0), slopes, 0.0)
 
 
-def _rounded(sizes: Array) -> Array:
-    """The nearest powers of two; 1 where nothing is known."""
-    return np.array([_power_of_two(size) for size in sizes.tolist()])
-
-
-def _power_of_two(size: float) -> float:
-    share, power = math.frexp(size if 0 < size < math.inf else 1.0)
-    return math.ldexp(1.0, power - (share < HALF_ROOT))
+def _known(sizes: Array) -> Array:
+    """1 where nothing is known."""
+    return np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from alembert.view import Animation
 
 Array = np.ndarray
+MISSED = 10.0
+"""times the accuracy that was asked for: what is off by more is no success"""
 
 
 class Solved:
@@ -41,8 +43,11 @@ class Solved:
     seconds: dict[str, float]
     meshes: tuple[Any, ...] = ()
     """those that were tried, where meshes were refined"""
+    estimate: float | None = None
+    """with `accuracy`: what is estimated of the error of the last mesh, as a share"""
     _status: str
     _message: str
+    _misses = False
 
     def _take(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -54,6 +59,18 @@ class Solved:
         """Add to the message."""
         self._message = f"{self._message}; {text}"
 
+    def refined(self, meshes: tuple[Any, ...], accuracy: float, estimate: float, why: str) -> None:
+        """Keep how meshes were refined; `why`: what ended that before the accuracy was reached.
+
+        What is off by up to ten times what was asked for is acceptable, as with the tolerance.
+        """
+        self.meshes, self.estimate = meshes, estimate
+        if why:
+            self.remark(f"the accuracy that was asked for is not reached: {why}")
+            self._message = self._message.removeprefix("solved; ")
+            self._misses = not estimate <= MISSED * accuracy
+            self._status = "acceptable" if self._status == "solved" else self._status
+
     @property
     def converged(self) -> bool:
         """Whether the solver has solved the equations of the mesh."""
@@ -61,8 +78,12 @@ class Solved:
 
     @property
     def status(self) -> str:
-        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`."""
-        return self._status
+        """ "solved", "acceptable"; or why it is no solution.
+
+        "coarse" is an optimum of the mesh (see `accuracy`), "inaccurate" off by more than ten times the accuracy that was
+        asked for (see `estimate`).
+        """
+        return "inaccurate" if self._misses else self._status
 
     @property
     def message(self) -> str:
@@ -157,7 +178,7 @@ class Solution(Solved):
 
     @property
     def status(self) -> str:
-        return "coarse" if self._is_of_the_mesh else self._status
+        return "coarse" if self._is_of_the_mesh else super().status
 
     @property
     def message(self) -> str:
@@ -183,6 +204,16 @@ class Solution(Solved):
         """The design parameters that were found, by name."""
         values = self.problem.parameters
         return {row.name: float(values[k]) for k, row in self.problem.design.items()}
+
+    @property
+    def integrals(self) -> dict[str, float]:
+        """The values of the problem's integrals, by name."""
+        rows = self.problem.integrals
+        if not rows:
+            return {}
+        begin = self.stages.x_names.index(f"integral of {rows[0].name}") - self.stages.chart.tangent
+        values = self._outcome.iterate.x[-1, begin : begin + len(rows) or None]
+        return {row.name: float(value) for row, value in zip(rows, values, strict=True)}
 
     @cached_property
     def time(self) -> Array:
@@ -350,8 +381,9 @@ class Solution(Solved):
         found |= {f"end {n}": it.last.y[k] for k, n in enumerate(self.stages.end_bounded)}
         return found
 
-    def sensitivities(self) -> dict[str, float]:
-        """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
+    def sensitivities(self) -> dict[str, Any]:
+        """How the optimal cost changes with each parameter and input (of a vector, with each entry): the slope of the
+        Lagrangian."""
         from alembert.optimal.analysis import sensitivities
 
         return sensitivities(self)
@@ -460,7 +492,11 @@ class Solution(Solved):
         from alembert.optimal.report import panels
         from alembert.view import Animation
 
-        model = self._model("motion")
+        if self.model is None:
+            raise UnsupportedError(
+                "solution.motion: a System has no bodies to show; solution.plot() draws it"
+            )
+        model = self.model
         efforts = np.zeros((len(self.time), model.nv))
         efforts[:, list(self.problem.plant.driven)] = self.control_at(self.time)  # type: ignore[union-attr]
         notes = {
@@ -484,9 +520,13 @@ class Solution(Solved):
 
     def save(self, path: str | Path) -> None:
         """Write the motion as .npz, which `guess=` reads again."""
-        arrays: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
-        arrays |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
-        np.savez(path, **arrays)
+        np.savez(path, **self.arrays())
+
+    def arrays(self) -> dict[str, Any]:
+        """What `save` writes."""
+        found: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
+        found |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
+        return found | ({"design": np.array(list(self.design.values()))} if self.design else {})
 
     def to_xarray(self) -> Dataset:
         """An `xarray.Dataset` with names and units (needs the extra `data`)."""

@@ -95,9 +95,10 @@ def solve(
     "time".
 
     With `accuracy` the mesh is refined until the errors of its intervals, what its controls cost, and the change of the cost
-    from mesh to mesh are below it, as shares: `steps` is then what it begins with, and `solution.meshes` how it went. Where
-    controls jump, nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes
-    where the solution is smooth, up to Radau's of order 11.
+    from mesh to mesh are below it, as shares: `steps` is then what it begins with, `solution.meshes` how it went, and
+    `solution.estimate` what is left; more than ten times the accuracy is no success ("inaccurate"). Where controls jump,
+    nodes are put on both sides. With `refine="hp"` a method of higher order is taken instead of more nodes where the
+    solution is smooth, up to Radau's of order 11.
 
     `options` are those of IPOPT or FATROP by their own names, `{"mu_strategy": "adaptive"}`.
 
@@ -175,6 +176,7 @@ def _by_one_control(
         own["time_limit"] = max(options.time_limit - solution.seconds["total"], 1e-3)
     again = problem.solve(solution.steps, **own)
     known = solution.accuracy.cost_of_controls
+    known = max(known, solution.cost) if of_mesh else known
     if not again.success or again.cost > known + DEARER * abs(known):
         return solution
     why = "had an optimum of its mesh only" if of_mesh else "left the controls open between its points"
@@ -570,7 +572,7 @@ class Continuation:
 
 
 def continuation(
-    make: Callable[[Any], Problem],
+    make: Callable[[Any], Any],
     values: Sequence[Any],
     steps: int = 100,
     *,
@@ -579,7 +581,7 @@ def continuation(
 ) -> Continuation:
     """Solve `make(value)` for each of `values`, each from the solution before.
 
-    `make` returns a problem for a number (or an array): a radius of an obstacle, gravity, a duration. Where a
+    `make` returns a problem, or phases, for a number (or an array): a radius of an obstacle, gravity, a duration. Where a
     solve does not succeed, values in between are tried, up to a 64th of the way. `guess` is for the first
     one; `options` are those of `alembert.optimal.solve`.
     """
@@ -595,13 +597,15 @@ def continuation(
         raise ArgumentError(f"continuation: make is {make!r}, expected a function from a value to a Problem")
     count = 0
 
-    def solve(value: Any, start: Any) -> Solution:
+    def solve(value: Any, start: Any) -> Any:
         nonlocal count
         count += 1
-        problem = make(value)
-        if not isinstance(problem, Problem):
+        from alembert.optimal.phases import Phases
+
+        problem: Any = make(value)
+        if not isinstance(problem, Problem | Phases):
             raise ArgumentError(
-                f"continuation: make({value!r}) is a {type(problem).__name__}, expected a Problem"
+                f"continuation: make({value!r}) is a {type(problem).__name__}, expected a Problem or Phases"
             )
         return problem.solve(steps, guess=start, **options)
 

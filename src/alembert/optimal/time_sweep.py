@@ -39,7 +39,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy
-from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs, dtrtrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs
 
 from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
@@ -328,8 +329,8 @@ def _start(shape: tuple[int, int], entries: bytes) -> tuple[Array, Array, bool]:
         reflected, tau, _, _ = dgeqrf(reflected, overwrite_a=1)
         R = reflected[:count, :count].copy(order="F")
         basis = dorgqr(reflected, tau, overwrite_a=1)[0]
-        inverse, failed = dtrtrs(R, basis[:, :count].T)
-        if not failed and np.abs(inverse).max() <= LARGEST_INVERSE:
+        inverse = dtrsm(1.0, R, basis[:, :count].T)  # unlike dtrtrs it waits for no threads
+        if np.abs(inverse).max() <= LARGEST_INVERSE:
             return inverse.T, basis[:, count:], True
     if not np.isfinite(C).all():
         return np.full((n, count), np.nan), np.empty((n, 0)), False
