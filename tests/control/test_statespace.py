@@ -342,3 +342,20 @@ def test_large_gains_close_no_algebraic_loop():
         assert lft(static([[0.0, 1], [1, 0]]), static(k)).D[0, 0] == pytest.approx(k)
         with pytest.raises(NumericalError, match="algebraic loop"):
             feedback(static(1 / k), static(k), sign=1)
+
+
+def test_step_info_without_a_grid_of_the_slowest():
+    """Closed forms: 1 - exp(-t) from 10 to 90 % in log 9, to 2 % in log 50; a double pole; scales a thousand apart."""
+    lag = step_info(tf([1], [1, 1]))
+    assert (lag.rise, lag.settling) == pytest.approx((np.log(9), np.log(50)), rel=1e-6)
+    double = step_info(tf([-1, 1], [1, 2, 1]))  # 1 - (1 + 2 t) exp(-t): its grid ended before 90 %
+    assert (1 + 2 * double.settling) * np.exp(-double.settling) == pytest.approx(0.02, rel=1e-6)
+    apart = step_info(tf([950], [1, 1000]) + tf([0.05], [1, 1]))
+    assert apart.settling == pytest.approx(np.log(0.05 / 0.02), rel=1e-6)
+    assert 0.002 < apart.rise < 0.004  # was 0: 90 % within the first step of the grid
+    slow = step_info(tf([1e-5], [1, -(1 - 1e-5)], 0.1))  # was infinite after 5000 samples
+    assert slow.settling == pytest.approx(0.1 * np.log(0.02) / np.log1p(-1e-5), abs=0.1)
+    ripple = tf([1], [1, 0.4, 1])
+    assert step_info(ripple).overshoot == pytest.approx(np.exp(-np.pi * 0.2 / np.sqrt(0.96)), abs=1e-6)
+    for many in (zpk([], [-1] * 6, 1.0), tf([-1, 1], [1, 2, 1]), c2d(zpk([], [-1] * 3, 1.0), 0.1)):
+        assert many.step_response().y[-1, 0] == pytest.approx(1, abs=0.02)

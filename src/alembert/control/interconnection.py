@@ -87,6 +87,16 @@ def series(*systems: StateSpace) -> StateSpace:
     return found
 
 
+def product(first: StateSpace, then: StateSpace) -> StateSpace:
+    """`then * first`; a system with one input and one output multiplies every entry of another."""
+    if first.shape[0] == then.shape[1] or (1, 1) not in (first.shape, then.shape):
+        return series(first, then)
+    one, many = (first, then) if first.shape == (1, 1) else (then, first)
+    each = append(*[one] * min(many.shape))
+    found = series(many, each) if len(each.D) == many.shape[0] else series(each, many)
+    return found.renamed(inputs=many.input_names, outputs=many.output_names)
+
+
 @takes_systems(gains=True)
 def parallel(*systems: StateSpace) -> StateSpace:
     """The sum of the outputs for common inputs; systems with one input and output add to every entry."""

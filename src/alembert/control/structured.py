@@ -37,6 +37,7 @@ from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
+from alembert.control.responses import StepCurve
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
 from alembert.control.system_arguments import read_system
@@ -46,13 +47,10 @@ Array = np.ndarray
 GOALS = ("hinf", "h2", "peak")
 _MET = 1e-4  # relative: by how much a limit may be missed
 _PENALTIES = (10.0, 1e2, 1e3, 1e4)  # of a limit missed by its own size, in objectives
-_TIMES = 120  # at which the response to a step is looked at, for few periods of every pole
-_FEW, _PERIODS = 6, 375  # of a pole: those that are always looked at, and at most
 _NEARLY, _PEAKS = (
     0.98,
     10,
 )  # of the largest at 20 times a period, 1.2 % below at most: peaks looked at more closely
-_DISTINCT = 1e8  # condition of eigenvectors up to which responses are sums of exponentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,35 +371,11 @@ def _outside(poles: Array, decay: float, damping: float) -> Array:
 def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, int, float]:
     """The largest |z_i| of x' = A x + b from rest, z = C x + d, with i and its time.
 
-    Looked at 20 times a period of every pole, until it has died out (375 periods at most: modes that lie close together
-    are largest after many), and on to the end of the slowest, then between the neighbours of the largest ones.
+    Looked at where `StepCurve` does, then between the neighbours of the largest ones.
     """
-    n = len(A)
-    poles, V = np.linalg.eig(A)
-    modal = bool(np.linalg.cond(V) < _DISTINCT)
-    if modal:
-        weights = (C @ V) * np.linalg.solve(V, b.astype(complex))
-
-    def at(times: Array) -> Array:
-        """(times, outputs)"""
-        if modal:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                grown = np.where(poles == 0, times[:, None], np.expm1(times[:, None] * poles) / poles)
-            return np.asarray((grown @ weights.T).real + d)
-        whole = np.zeros((n + 1, n + 1))
-        whole[:n, :n], whole[:n, n] = A, b
-        return np.array([C @ scipy.linalg.expm(whole * t)[:n, n] + d for t in times])
-
-    sizes = np.abs(poles)
-    fast, slow = float(sizes.max(initial=1e-9)), float((-poles.real).min(initial=1.0))
-    most = _PERIODS if modal else 6 * _FEW
-    times = [np.linspace(0, _FEW * 2 * np.pi / size, _TIMES) for size in sizes[sizes > 0]]
-    for pole in poles[poles.imag > 0]:
-        periods = np.clip(5 * abs(pole) / (2 * np.pi * max(-pole.real, 1e-12 * abs(pole))), _FEW, most)
-        times.append(np.linspace(0, periods * 2 * np.pi / abs(pole), int(periods * _TIMES / _FEW)))
-    times.append(np.geomspace(0.01 / fast, 12 / max(slow, 1e-12 * fast), _TIMES))
-    grid = np.unique(np.concatenate([[0.0], *times]))
-    z = np.abs(at(grid))
+    curve = StepCurve(A, b, C, d)
+    grid = curve.grid()
+    z = np.abs(curve.at(grid))
     padded = np.pad(z, ((1, 1), (0, 0)))
     peaks = np.argwhere((z >= padded[:-2]) & (z >= padded[2:]) & (z >= _NEARLY * z.max()))
     best, where, when = -1.0, 0, 0.0
@@ -412,7 +386,7 @@ def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, 
         # finer grids between the neighbours: to 1e-5 of the first, and of the value to its square
         for _ in range(4):
             near = np.linspace(low, high, 33)
-            value = np.abs(at(near)[:, i])
+            value = np.abs(curve.at(near)[:, i])
             j = int(np.argmax(value))
             if value[j] > best:
                 best, where, when = float(value[j]), i, float(near[j])
