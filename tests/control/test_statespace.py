@@ -10,6 +10,7 @@ from alembert.control import (
     DeltaBlock,
     StateSpace,
     append,
+    c2d,
     connect,
     feedback,
     from_control,
