@@ -37,6 +37,7 @@ from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
+from alembert.control.reachability import minimal
 from alembert.control.responses import StepCurve
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
@@ -111,7 +112,12 @@ def fixed_order(order: int, controls: int, measurements: int, *, free: Any = Non
     """A_K tridiagonal, B_K, C_K and D_K free; `free` (controls, measurements) marks the entries of D_K that are."""
     n, m, p = order, controls, measurements
     mask = np.zeros((n + m, n + p), bool)
-    mask[n:, n:] = True if free is None else np.asarray(free, dtype=bool)
+    marked = np.ones((controls, measurements), dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if marked.shape != (controls, measurements):
+        raise ArgumentError(
+            f"fixed_order: free has shape {marked.shape}, expected ({controls}, {measurements}), the entries of D_K"
+        )
+    mask[n:, n:] = marked
     mask[:n, n:] = mask[n:, :n] = True
     for i in range(n):
         for j in range(n):
@@ -161,8 +167,8 @@ def tune(
     """The parameters of a structure that make the sum of the goals small, for the worst of the plants.
 
     `structure` is a `ControllerStructure`, or the order of a full one. `start` gives parameters to begin with, besides
-    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it. Goals with a
-    `limit` are not made small, but kept below it.
+    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it, of all poles
+    that a controller can move (not those of weights). Goals with a `limit` are not made small, but kept below it.
     """
     if not (0 <= damping < 1 and decay >= 0):
         raise ArgumentError(
@@ -259,6 +265,13 @@ class _Loop:
         self.D11 = P.D[:p1, :m1]
         self.D12 = np.hstack([np.zeros((p1, k)), P.D[:p1, m1:]])
         self.D21 = np.vstack([np.zeros((k, m1)), P.D[p1:, :m1]])
+        # poles that no controller moves, of weights above all, are stable, and are nobody's decay or damping
+        part = minimal(StateSpace(P.A, P.B[:, m1:], P.C[p1:]), 1e-10)
+        self.moved = (
+            scipy.linalg.block_diag(part.A, np.zeros((k, k))),
+            scipy.linalg.block_diag(part.B, np.eye(k))[:, [*range(m, m + k), *range(m)]],
+            scipy.linalg.block_diag(part.C, np.eye(k))[[*range(p, p + k), *range(p)]],
+        )
         self.structure = structure
         self.names = P.input_names[:m1], P.output_names[:p1]
 
@@ -273,8 +286,8 @@ class _Loop:
 
     def abscissa(self, x: Array, decay: float = 0.0, damping: float = 0.0) -> tuple[float, Array]:
         """(4), of the pole that is farthest outside; negative where all are where they are asked to be."""
-        A = self.closed(x)[0]
-        values, X = np.linalg.eig(A)
+        A, B, C = self.moved
+        values, X = np.linalg.eig(A + B @ self.structure.matrix(x) @ C)
         outside = _outside(values, decay, damping)
         k = int(np.argmax(outside))
         try:
@@ -283,14 +296,14 @@ class _Loop:
             return float(outside[k]), np.zeros(self.structure.size)
         slanted = decay < damping * abs(values[k])
         turn = 1 + damping * values[k].conj() / abs(values[k]) if slanted else 1.0
-        return float(outside[k]), self._gradient((turn * np.outer(y @ self.B2, self.C2 @ X[:, k])).real)
+        return float(outside[k]), self._gradient((turn * np.outer(y @ B, C @ X[:, k])).real)
 
     def value(
         self, x: Array, goals: Sequence[Goal], decay: float, damping: float, heavy: float
     ) -> tuple[float, Array]:
         """The sum of the goals and its gradient; infinite where a pole is not where it is asked to be."""
-        A = self.closed(x)[0]
-        poles = np.linalg.eigvals(A)
+        A, B, C = self.moved
+        poles = np.linalg.eigvals(A + B @ self.structure.matrix(x) @ C)
         if not np.all(np.isfinite(poles)) or _outside(poles, decay, damping).max(initial=-np.inf) >= 0:
             return np.inf, np.zeros(len(x))
         total, gradient = 0.0, np.zeros(len(x))
