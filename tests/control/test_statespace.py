@@ -399,3 +399,16 @@ def test_operands_of_systems():
     with pytest.raises(ArgumentError, match="truncated: keep has 7"):
         mass.truncated([7])
     assert repr(mass) == "<SecondOrder: 1 position, 1 input, 1 output>"
+
+
+def test_phases_begin_where_they_are_expected_and_rounding_is_no_curve():
+    """A loop with a delay began at 360 degrees, its margin far from the line that was drawn; -340 dB were a curve."""
+    loop = tf([2], [1, 1]) * pade(0.5, 4)
+    lower = loop.plot("margins").axes[1]
+    assert lower.lines[0].get_ydata()[0] == pytest.approx(0, abs=1)
+    assert tf([1], [1, 0, 0]).plot("nichols").axes[0].lines[0].get_xdata()[0] == pytest.approx(-180)
+    system = StateSpace(-1, 1, [[1], [1e-17], [0]], output_names=["x", "z", "none"], output_units=["m", "m", "rad"])
+    upper, empty, _ = system.plot("bode").axes
+    assert [line.get_label() for line in upper.lines] == ["x", "z (zero)"]
+    assert np.isnan(upper.lines[1].get_ydata()).all()
+    assert [text.get_text() for text in empty.texts] == ["zero"]

@@ -41,7 +41,8 @@ def append(*systems: StateSpace) -> StateSpace:
         from alembert.control import uncertain_systems as several
 
         common_dt("append", systems)
-        return several.side_by_side(*(several.as_uncertain_system(G) for G in systems))
+        made: Any = several.side_by_side(*(several.as_uncertain_system(G) for G in systems))
+        return made  # type: ignore[no-any-return]
     return _side_by_side("append", *systems)
 
 

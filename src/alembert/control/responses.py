@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -357,7 +358,7 @@ def step_info(G: StateSpace, *, t: Any = None, band: float = 0.02) -> StepInfo:
         return high
 
     rising = [
-        reached(lambda s, x=x: s >= x, int(np.argmax(share >= x))) if np.any(share >= x) else np.inf
+        reached(partial(np.less_equal, x), int(np.argmax(share >= x))) if np.any(share >= x) else np.inf
         for x in (0.1, 0.9)
     ]
     outside = np.flatnonzero(np.abs(share - 1) > band)

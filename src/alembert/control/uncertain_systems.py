@@ -52,7 +52,7 @@ class UncertainSystem:
                 argument = f"{kind}_{what}"
                 given = getattr(self, argument) or None
                 extra = (letter,) if what == "names" else ()
-                found = checked("UncertainSystem", argument, given, count, *extra)  # type: ignore[operator]
+                found = checked("UncertainSystem", argument, given, count, *extra)
                 object.__setattr__(self, argument, found)
 
     @property
@@ -313,7 +313,7 @@ def side_by_side(*systems: UncertainSystem) -> UncertainSystem:
     p, m = (sum(G.shape[i] for G in systems) for i in (0, 1))
     found = joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p))
     parts = [G._signals() for G in systems]
-    chained = {name: tuple(x for part in parts for x in part[name]) for name in parts[0]}
+    chained: dict[str, Any] = {name: tuple(x for part in parts for x in part[name]) for name in parts[0]}
     for name in ("input_names", "output_names"):
         chained[name] = arguments.distinct(chained[name])
     return dataclasses.replace(found, **chained)
