@@ -378,7 +378,7 @@ def test_matlab_files_with_names_descriptors_and_faults(tmp_path):
     np.testing.assert_allclose(load_mat(path).poles(), [-1.5])
     for wrong in ({"A": "no"}, {"A": [[1j]]}):
         scipy.io.savemat(path, {**parts, **wrong})
-        with pytest.raises(FileError, match="load_mat: .*plant.mat: A is .*, expected real numbers"):
+        with pytest.raises(FileError, match=r"load_mat: .*plant\.mat: A is .*, expected real numbers"):
             load_mat(path)
     assert from_scipy(scipy.signal.lti([2], [1])).order == 0
 
@@ -394,7 +394,9 @@ def test_operands_of_systems():
     np.testing.assert_allclose((mass * G).at(1j), (G * mass).at(1j))
     with pytest.raises(NumericalError, match="at: -1 is a pole"):
         G.at(-1)
-    with pytest.raises(NumericalError, match="c2d: within one sample of 0.1 s the system grows beyond all numbers"):
+    with pytest.raises(
+        NumericalError, match=r"c2d: within one sample of 0\.1 s the system grows beyond all numbers"
+    ):
         c2d(tf([1], [1, -1e5]), 0.1)
     with pytest.raises(ArgumentError, match="truncated: keep has 7"):
         mass.truncated([7])
@@ -407,7 +409,9 @@ def test_phases_begin_where_they_are_expected_and_rounding_is_no_curve():
     lower = loop.plot("margins").axes[1]
     assert lower.lines[0].get_ydata()[0] == pytest.approx(0, abs=1)
     assert tf([1], [1, 0, 0]).plot("nichols").axes[0].lines[0].get_xdata()[0] == pytest.approx(-180)
-    system = StateSpace(-1, 1, [[1], [1e-17], [0]], output_names=["x", "z", "none"], output_units=["m", "m", "rad"])
+    system = StateSpace(
+        -1, 1, [[1], [1e-17], [0]], output_names=["x", "z", "none"], output_units=["m", "m", "rad"]
+    )
     upper, empty, _ = system.plot("bode").axes
     assert [line.get_label() for line in upper.lines] == ["x", "z (zero)"]
     assert np.isnan(upper.lines[1].get_ydata()).all()

@@ -593,7 +593,11 @@ def test_free_plant_under_mixed_sensitivity():
         ),
         (lambda: lqr(DOUBLE, 1.0, 1.0, weigh="inputs"), ArgumentError, "weigh is 'inputs'"),
         (lambda: sampled_lqr(DOUBLE.sampled(0.1), 0.1, 1.0), ArgumentError, "sampled already"),
-        (lambda: sampled_lqe(DOUBLE.sampled(0.1), 0.1, 1, 1), ArgumentError, "sampled_lqe: .*sampled already"),
+        (
+            lambda: sampled_lqe(DOUBLE.sampled(0.1), 0.1, 1, 1),
+            ArgumentError,
+            "sampled_lqe: .*sampled already",
+        ),
         (
             lambda: sampled_lqg(DOUBLE.sampled(0.1), 0.1, 1, 1, 1, 1),
             ArgumentError,

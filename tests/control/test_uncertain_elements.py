@@ -232,7 +232,9 @@ def test_elements_in_powers_and_lists():
     assert repr(a * a) == "<Uncertain: shape (1, 1), a x 2>"
     with pytest.raises(ArgumentError, match="a list of elements, expected a list of rows"):
         control.uncertain([a, 1.0])
-    with pytest.raises(ArgumentError, match="to the power 0.5, expected a square matrix and a whole number"):
+    with pytest.raises(
+        ArgumentError, match=r"to the power 0\.5, expected a square matrix and a whole number"
+    ):
         a**0.5
     with pytest.raises(ArgumentError, match="'b' is between 0 and inf, expected a range"):
         parameter("b", 0, np.inf)

@@ -259,9 +259,7 @@ def _joined(
     if has_elements(*systems):
         from alembert.control import uncertain_systems as several
 
-        made: Any = several.joined(
-            function, [several.as_uncertain_system(G) for G in systems], F, E, L, tap
-        )
+        made: Any = several.joined(function, [several.as_uncertain_system(G) for G in systems], F, E, L, tap)
     else:
         P = close(function, _side_by_side(function, *systems), F, E, tap=True)
         whole = np.hstack([L, np.zeros((len(L), len(F))) if tap is None else tap])

@@ -21,7 +21,6 @@ inputs + outputs - 1 poles can be asked for.
 from __future__ import annotations
 
 import dataclasses
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 

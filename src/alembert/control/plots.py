@@ -29,7 +29,9 @@ Array = np.ndarray
 PathLike = str | os.PathLike[str] | None
 KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 SPECS = ("overshoot", "rise", "settling", "band")
-_ROUNDING = 260.0  # dB below the largest of the same unit and input: what is never above is zero but for rounding
+_ROUNDING = (
+    260.0  # dB below the largest of the same unit and input: what is never above is zero but for rounding
+)
 _NICHOLS = 40.0  # dB that are shown, up and down
 _NYQUIST = 20.0  # gain up to which the whole curve is shown
 _ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
@@ -486,8 +488,10 @@ def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
         beside = (
             reach * y if reach * abs(x) > 0.9 * abs(left) else np.inf
         )  # at the left edge, one above the other
-        room = abs(above - reach * x) > 0.04 * (right - left) if np.isinf(beside) else last - beside > 0.04 * (
-            top - bottom
+        room = (
+            abs(above - reach * x) > 0.04 * (right - left)
+            if np.isinf(beside)
+            else last - beside > 0.04 * (top - bottom)
         )
         if left < 0 < top and room:
             axis.text(reach * x, reach * y, f"{zeta:g}", fontsize=7, alpha=0.6)

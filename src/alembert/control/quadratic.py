@@ -158,8 +158,8 @@ def sampled_lqe(
 ) -> KalmanFilter:
     """The filter of a continuous plant whose outputs are sampled every `dt` seconds.
 
-    `process` is the intensity W in continuous time, gathered from sample to sample exactly; `sensor` is the covariance of one
-    sample's noise.
+    `process` is the intensity W in continuous time, gathered exactly from sample to sample; `sensor` is the covariance of
+    one sample's noise.
     """
     if plant.is_discrete:
         raise ArgumentError("sampled_lqe: the plant is sampled already; use lqe")

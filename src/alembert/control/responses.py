@@ -216,8 +216,8 @@ def impulse_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
 
 
 def settling_times(G: StateSpace, points: int = 500) -> Array:
-    """From zero until the slowest stable pole has gone down to 1 %, and multiple ones to 2 % of what they move, or two periods of
-    the slowest undamped one."""
+    """From zero until the slowest stable pole has gone down to 1 %, and multiple ones to 2 % of what they move, or two
+    periods of the slowest undamped one."""
     p = _rates(G.poles(), G.dt)
     decay, size = np.abs(p.real), np.abs(p)
     largest = size[np.isfinite(size)].max(initial=0.0)

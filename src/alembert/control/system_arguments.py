@@ -21,8 +21,8 @@ def takes_systems(
     *, gains: bool = False, uncertain: bool = False
 ) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """For functions of systems: arguments that are annotated as StateSpace may be anything that has `to_statespace()`, such
-    as a linear model of a mechanism, with `gains` numbers and matrices, and with `uncertain` systems that have elements; others
-    are refused."""
+    as a linear model of a mechanism, with `gains` numbers and matrices, and with `uncertain` systems that have elements;
+    others are refused."""
 
     def reading(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         parameters = inspect.signature(function).parameters

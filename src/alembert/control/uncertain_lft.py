@@ -291,7 +291,9 @@ def uncertain(value: Any) -> Uncertain:
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.tolist()
     if isinstance(value, (list, tuple)) and any(isinstance(x, Uncertain) for x in value):
-        raise ArgumentError("uncertain: a list of elements, expected a list of rows, such as [[a, b], [0, 1]]")
+        raise ArgumentError(
+            "uncertain: a list of elements, expected a list of rows, such as [[a, b], [0, 1]]"
+        )
     if isinstance(value, (list, tuple)) and any(
         isinstance(x, Uncertain) for row in value if isinstance(row, (list, tuple)) for x in row
     ):
@@ -348,7 +350,10 @@ def merged(M11: Array, M12: Array, M21: Array, M22: Array, *parts: Uncertain) ->
         M21[:, order],
         M22,
         {name: owners.count(name) for name in names},
-        *({k: x for part in parts for k, x in getattr(part, of).items()} for of in ("ranges", "kinds", "sizes")),
+        *(
+            {k: x for part in parts for k, x in getattr(part, of).items()}
+            for of in ("ranges", "kinds", "sizes")
+        ),
     )
     return made.reduced()
 
