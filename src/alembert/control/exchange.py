@@ -110,7 +110,7 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
         for name in (f"{kind}_{what}" for kind in ("input", "output", "state") for what in ("names", "units"))
         if name in found
     }
-    fitting = {k: x for k, x in signals.items() if len(x) == len(getattr(made, k))}
+    fitting: dict[str, Any] = {k: x for k, x in signals.items() if len(x) == len(getattr(made, k))}
     return dataclasses.replace(made, **fitting)
 
 

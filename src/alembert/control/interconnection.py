@@ -42,7 +42,7 @@ def append(*systems: StateSpace) -> StateSpace:
 
         common_dt("append", systems)
         made: Any = several.side_by_side(*(several.as_uncertain_system(G) for G in systems))
-        return made  # type: ignore[no-any-return]
+        return made
     return _side_by_side("append", *systems)
 
 

@@ -180,7 +180,7 @@ class SecondOrder:
     __array_ufunc__ = None
 
     def __rmul__(self, other: Any) -> StateSpace:
-        return other * self.to_statespace()  # type: ignore[no-any-return]
+        return other * self.to_statespace()
 
     def __mul__(self, other: Any) -> StateSpace:
         return self.to_statespace() * other
@@ -197,7 +197,7 @@ class SecondOrder:
         return self.to_statespace() - other
 
     def __rsub__(self, other: Any) -> StateSpace:
-        return other - self.to_statespace()  # type: ignore[no-any-return]
+        return other - self.to_statespace()
 
     def __truediv__(self, number: float) -> StateSpace:
         return self.to_statespace() / number
