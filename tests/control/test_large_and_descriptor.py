@@ -17,7 +17,7 @@ def chain(n, damping=0.02):
 def test_factors_of_low_rank_are_gramians():
     M, D, K, F = chain(30)
     large, plain = (
-        LargeSystem.of_second_order(M, D, K, F, F.T),
+        LargeSystem.of_second_order(M, D, K, sparse.csc_array(F), sparse.csr_array(F.T)),
         control.SecondOrder(M, D, K, F, F.T).to_statespace(),
     )
     P, Q = control.gramians(plain)

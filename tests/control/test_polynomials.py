@@ -91,3 +91,18 @@ def test_multilinear_families():
 def test_refusals(make, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e5])
+def test_edges_in_any_unit_of_time(unit):
+    """s^3 + (2 + p) s^2 + (2 + p) s + 4.05 + 4 p is stable where p^2 > 0.05 (Hurwitz): at both ends, not between them. In
+    other units of time than seconds the polynomial that was told to lose stability was stable."""
+    scale = unit ** np.arange(4.0)
+    part = np.array([0, 1, 1, 4]) * scale
+    found = affine_polynomial([1, 2, 2, 4.05] * scale, {"p": part}, {"p": (-1, 1)})
+    at, crossed = found.values["p"], found.root / unit
+    assert found.stable is False
+    assert at == pytest.approx(np.copysign(np.sqrt(0.05), at), abs=1e-12)
+    assert crossed == pytest.approx(1j * np.sqrt(2 + at), abs=1e-12)
+    assert np.abs(np.roots(found.polynomial / scale) - crossed).min() < 1e-9
+    assert affine_polynomial([1, 2, 2, 4.05] * scale, {"p": part}, {"p": (0.23, 1)})

@@ -186,7 +186,10 @@ def test_systems_are_taken_for_what_they_are():
         (lambda: StateSpace(0.5, 1, 1, dt=True), "dt is True, expected seconds from sample to sample"),
         (lambda: c.lqr(static(2.0), 1.0), "lqr: the plant has no states"),
         (lambda: c.care(A, np.eye(4), A + np.eye(4), np.eye(4)), "care: Q differs from its transpose by 10"),
-        (lambda: c.place(tf([1], [1, 0, 0]), [-1, -1]), "the pole -1.* is asked for 2 times, expected at most 1"),
+        (
+            lambda: c.place(StateSpace(np.eye(3, k=1), np.eye(3)[:, 1:], np.eye(3)), [-1, -1, -1]),
+            "the pole -1.* is asked for 3 times, expected at most 2",
+        ),
         (lambda: c.hinfsyn(tf([1], [1, 1]), **LAST), "0 inputs w and 0 outputs z are left, expected one of each"),
         (lambda: c.margins(static(np.eye(2))), "`multiloop_disk_margin` take loops with several"),
         (lambda: c.summing("e", "r - y"), r"expected a list of names such as \['r', '-y'\]"),

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.signal
 from control_helpers import random_system
 
 import alembert as al
 from alembert.control import (
     DeltaBlock,
+    SecondOrder,
     StateSpace,
     append,
+    c2d,
     connect,
     feedback,
     from_control,
@@ -342,3 +345,74 @@ def test_large_gains_close_no_algebraic_loop():
         assert lft(static([[0.0, 1], [1, 0]]), static(k)).D[0, 0] == pytest.approx(k)
         with pytest.raises(NumericalError, match="algebraic loop"):
             feedback(static(1 / k), static(k), sign=1)
+
+
+def test_step_info_without_a_grid_of_the_slowest():
+    """Closed forms: 1 - exp(-t) from 10 to 90 % in log 9, to 2 % in log 50; a double pole; scales a thousand apart."""
+    lag = step_info(tf([1], [1, 1]))
+    assert (lag.rise, lag.settling) == pytest.approx((np.log(9), np.log(50)), rel=1e-6)
+    double = step_info(tf([-1, 1], [1, 2, 1]))  # 1 - (1 + 2 t) exp(-t): its grid ended before 90 %
+    assert (1 + 2 * double.settling) * np.exp(-double.settling) == pytest.approx(0.02, rel=1e-6)
+    apart = step_info(tf([950], [1, 1000]) + tf([0.05], [1, 1]))
+    assert apart.settling == pytest.approx(np.log(0.05 / 0.02), rel=1e-6)
+    assert 0.002 < apart.rise < 0.004  # was 0: 90 % within the first step of the grid
+    slow = step_info(tf([1e-5], [1, -(1 - 1e-5)], 0.1))  # was infinite after 5000 samples
+    assert slow.settling == pytest.approx(0.1 * np.log(0.02) / np.log1p(-1e-5), abs=0.1)
+    ripple = tf([1], [1, 0.4, 1])
+    assert step_info(ripple).overshoot == pytest.approx(np.exp(-np.pi * 0.2 / np.sqrt(0.96)), abs=1e-6)
+    for many in (zpk([], [-1] * 6, 1.0), tf([-1, 1], [1, 2, 1]), c2d(zpk([], [-1] * 3, 1.0), 0.1)):
+        assert many.step_response().y[-1, 0] == pytest.approx(1, abs=0.02)
+
+
+def test_matlab_files_with_names_descriptors_and_faults(tmp_path):
+    path = tmp_path / "plant.mat"
+    G = StateSpace(
+        np.diag([-1.0, -2]), [[1], [1]], [[1, 0], [0, 2]], None, 0.1, "torque", ["angle", "rate"], ["p", "q"], "N m"
+    )  # fmt: skip
+    save_mat(G, path)
+    found = load_mat(path)
+    for name in ("input_names", "output_names", "state_names", "input_units", "output_units", "dt"):
+        assert getattr(found, name) == getattr(G, name)
+    parts = {"A": np.array([[-3.0]]), "B": np.eye(1), "C": np.eye(1)}
+    scipy.io.savemat(path, {**parts, "E": np.array([[2.0]])})  # E was passed over: a pole at -3
+    np.testing.assert_allclose(load_mat(path).poles(), [-1.5])
+    for wrong in ({"A": "no"}, {"A": [[1j]]}):
+        scipy.io.savemat(path, {**parts, **wrong})
+        with pytest.raises(FileError, match=r"load_mat: .*plant\.mat: A is .*, expected real numbers"):
+            load_mat(path)
+    assert from_scipy(scipy.signal.lti([2], [1])).order == 0
+
+
+def test_operands_of_systems():
+    """What has `to_statespace()`, and one input and output times a matrix: each entry."""
+    G = tf([1], [1, 1])
+    mass = SecondOrder(1, 0.1, 4, 1, 1)
+    two = G * np.array([[1.0, 2.0, 3.0], [4, 5, 6]])
+    assert two.order == 2
+    np.testing.assert_allclose(two.at(1j), G.at(1j) * np.array([[1.0, 2, 3], [4, 5, 6]]), atol=1e-14)
+    np.testing.assert_allclose((G * mass - mass / 2).at(1j), (G.at(1j) - 0.5) * mass.to_statespace().at(1j))
+    np.testing.assert_allclose((mass * G).at(1j), (G * mass).at(1j))
+    with pytest.raises(NumericalError, match="at: -1 is a pole"):
+        G.at(-1)
+    with pytest.raises(
+        NumericalError, match=r"c2d: within one sample of 0\.1 s the system grows beyond all numbers"
+    ):
+        c2d(tf([1], [1, -1e5]), 0.1)
+    with pytest.raises(ArgumentError, match="truncated: keep has 7"):
+        mass.truncated([7])
+    assert repr(mass) == "<SecondOrder: 1 position, 1 input, 1 output>"
+
+
+def test_phases_begin_where_they_are_expected_and_rounding_is_no_curve():
+    """A loop with a delay began at 360 degrees, its margin far from the line that was drawn; -340 dB were a curve."""
+    loop = tf([2], [1, 1]) * pade(0.5, 4)
+    lower = loop.plot("margins").axes[1]
+    assert lower.lines[0].get_ydata()[0] == pytest.approx(0, abs=1)
+    assert tf([1], [1, 0, 0]).plot("nichols").axes[0].lines[0].get_xdata()[0] == pytest.approx(-180)
+    system = StateSpace(
+        -1, 1, [[1], [1e-17], [0]], output_names=["x", "z", "none"], output_units=["m", "m", "rad"]
+    )
+    upper, empty, _ = system.plot("bode").axes
+    assert [line.get_label() for line in upper.lines] == ["x", "z (zero)"]
+    assert np.isnan(upper.lines[1].get_ydata()).all()
+    assert [text.get_text() for text in empty.texts] == ["zero"]

@@ -291,3 +291,12 @@ def test_peak_of_modes_that_lie_close_together(gap, decay):
 
     # times 0.02 s apart miss a peak by 0.01**2 / 2 of the curvature, which is about the peak
     np.testing.assert_allclose(found, np.abs(y(1.0) - y(w)).max(), rtol=1e-4)
+
+
+def test_decay_is_not_asked_of_weights():
+    """A weight with a pole at -0.001 beside a lag: k/(s + 1) and unit feedback has its pole at -1 - k."""
+    P = augment(tf([1], [1, 1]), tf([1, 0.1], [1, 0.001]), 0.1)
+    found = tune(P, fixed_order(0, 1, 1), controls=1, measurements=1, decay=20.0, starts=2, iterations=40)
+    assert 1 + found.controller.D[0, 0] >= 20 * (1 - 1e-9)
+    with pytest.raises(ArgumentError, match=r"fixed_order: free has shape \(2,\), expected \(1, 1\)"):
+        fixed_order(0, 1, 1, free=[True, False])

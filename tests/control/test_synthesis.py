@@ -28,9 +28,14 @@ from alembert.control import (
     ncfsyn,
     nu_gap,
     output_ltr,
+    place,
+    place_by_outputs,
     reduced_lqg,
     riccati,
+    sampled_lqe,
+    sampled_lqg,
     sampled_lqr,
+    series,
     static,
     tf,
     weighted_lqg,
@@ -209,6 +214,18 @@ def test_sampled_cost_of_a_double_integrator():
     np.testing.assert_allclose(found.poles, [0.91588347 - 0.04585152j, 0.91588347 + 0.04585152j], atol=6e-9)
 
 
+@pytest.mark.parametrize("rate", [60.0, 1e5])
+def test_sampled_cost_with_a_fast_actuator(rate):
+    """A lag that is over long before the next sample: the gains are those of the integrator alone, but for what
+    the lag holds back; exp(rate h) took all digits, or was infinite."""
+    slow = StateSpace(0, 1, 1)
+    cart = series(tf([rate], [1, rate]), slow)
+    alone, found = sampled_lqr(slow, 1.0, 1.0, 1.0).K[0, 0], sampled_lqr(cart, 1.0, [0.0, 1.0], 1.0).K[0]
+    np.testing.assert_allclose(found[1], alone, atol=0.1 / rate)
+    noise = sampled_lqe(slow, 1.0, 1.0, 0.1).L[0, 0], sampled_lqe(cart, 1.0, 1.0, 0.1).L[1, 0]
+    np.testing.assert_allclose(*noise, atol=2 / rate)
+
+
 def test_sampled_cost_goes_to_the_continuous_one():
     G = random_system(np.random.default_rng(3), 4, 2, 2)
     cont = lqr(G, 2.0, [1.0, 3.0])
@@ -228,6 +245,52 @@ def test_output_weights_and_cross_terms():
     W = np.diag([2.0, 1.0])
     direct = lqr(G, G.C.T @ W @ G.C, np.eye(2) + G.D.T @ W @ G.D, cross=G.C.T @ W @ G.D)
     np.testing.assert_allclose(by_outputs.K, direct.K, atol=1e-10)
+
+
+def test_cross_terms_of_output_weights():
+    """[y; u] = [C D; 0 1] [x; u]: weights of the one are weights of the other."""
+    rng = np.random.default_rng(5)
+    G = random_system(rng, 3, 2, 2)
+    root = rng.normal(size=(4, 4))
+    W, T = root @ root.T, np.block([[G.C, G.D], [np.zeros((2, 3)), np.eye(2)]])
+    Z = T.T @ W @ T
+    by_outputs = lqr(G, W[:2, :2], W[2:, 2:], cross=W[:2, 2:], weigh="outputs")
+    direct = lqr(G, Z[:3, :3], Z[3:, 3:], cross=Z[:3, 3:])
+    np.testing.assert_allclose(by_outputs.K, direct.K, atol=1e-10)
+
+
+def test_sampled_filter_gathers_the_noise():
+    """Of a double integrator pushed by white noise: covariance [h^3/3 h^2/2; h^2/2 h] from sample to sample."""
+    h = 0.4
+    gathered = np.array([[h**3 / 3, h**2 / 2], [h**2 / 2, h]])
+    expected = lqe(DOUBLE.sampled(h), 1.0, [0.2] * len(DOUBLE.C), through=np.linalg.cholesky(gathered))
+    found = sampled_lqe(DOUBLE, h, 1.0, 0.2)
+    np.testing.assert_allclose(found.L, expected.L, atol=1e-12)
+    design = sampled_lqg(DOUBLE, h, 1.0, 0.5, 1.0, 0.2)
+    assert design.controller.dt == h
+    np.testing.assert_allclose(design.regulator.K, sampled_lqr(DOUBLE, h, 1.0, 0.5).K)
+    np.testing.assert_allclose(
+        np.sort(np.abs(design.closed_loop().poles())), np.sort(np.abs(design.poles)), atol=1e-9
+    )
+
+
+def test_poles_that_are_wanted_again():
+    """With one input the gain is unique: (s + 1)^3 of three integrators is 1, 3, 3; two samples stop a mass (deadbeat)."""
+    chain = StateSpace(np.eye(3, k=1), [0, 0, 1.0], np.eye(3))
+    np.testing.assert_allclose(place(chain, [-1, -1, -1]).K, [[1, 3, 3]], atol=1e-13)
+    np.testing.assert_allclose(place_by_outputs(chain, [-1, -1, -1]).K, [[1, 3, 3]], atol=1e-12)
+    turned = place(chain, [-2, -1 + 2j, -1 - 2j]).K
+    alike = place(chain.transformed([[1, 0.2, 0], [0.5, 1, 0], [0, 0.3, 2]]), [-1, -1, -1])
+    assert alike.error < 1e-4  # the third root of rounding
+    np.testing.assert_allclose(turned, [np.poly([-2, -1 + 2j, -1 - 2j])[:0:-1].real], atol=1e-12)
+    mass = StateSpace([[0, 1], [0, 0]], [0, 1.0], [1.0, 0]).sampled(0.1)
+    K = place(mass, [0, 0]).K
+    np.testing.assert_allclose(np.linalg.matrix_power(mass.A - mass.B @ K, 2), 0, atol=1e-13)
+    rng = np.random.default_rng(6)
+    several = random_system(rng, 5, 3, 3, direct=False)
+    found = place_by_outputs(several, [-1, -1, -2, -2, -3])
+    np.testing.assert_allclose(found.poles, [-3, -2, -2, -1, -1], atol=1e-4)
+    assert found.error < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -530,6 +593,17 @@ def test_free_plant_under_mixed_sensitivity():
         ),
         (lambda: lqr(DOUBLE, 1.0, 1.0, weigh="inputs"), ArgumentError, "weigh is 'inputs'"),
         (lambda: sampled_lqr(DOUBLE.sampled(0.1), 0.1, 1.0), ArgumentError, "sampled already"),
+        (
+            lambda: sampled_lqe(DOUBLE.sampled(0.1), 0.1, 1, 1),
+            ArgumentError,
+            "sampled_lqe: .*sampled already",
+        ),
+        (
+            lambda: sampled_lqg(DOUBLE.sampled(0.1), 0.1, 1, 1, 1, 1),
+            ArgumentError,
+            "sampled_lqg: .*sampled already",
+        ),
+        (lambda: lqr(DOUBLE, 1.0, 1.0, cross=[[0.1]] * 3, weigh="outputs"), ArgumentError, "cross has shape"),
         (lambda: ltr([[1, 1]], 1.0, 1.0, 1.0), ArgumentError, "needs plant="),
         (lambda: ltr([[1, 1]], -1.0, 1.0, 1.0, plant=DOUBLE), ArgumentError, "recovery is -1"),
         (lambda: h2syn(sb10fd(), controls=2, measurements=2), ArgumentError, "D11 is not zero"),

@@ -142,8 +142,8 @@ def test_safonovs_margins():
         (lambda: saturation("u", 2.0, reach=1.0), r"saturation: 'u' has limit 2.0 and reach 1.0"),
         (lambda: sector("a", 0, 1) + parameter("a", 0, 1), r"'a' is of kind sector and of kind real"),
         (
-            lambda: as_uncertain_system(LAG) * np.eye(2),
-            r"UncertainSystem: \*: systems of shape \(2, 2\) and \(1, 1\) do not fit",
+            lambda: control.append(as_uncertain_system(LAG), LAG) * np.eye(3),
+            r"UncertainSystem: \*: systems of shape \(2, 2\) and \(3, 3\) do not fit",
         ),
         (lambda: as_uncertain_system(LAG).feedback(sign=2), "feedback: sign is 2, expected -1 or 1"),
         (
@@ -181,3 +181,60 @@ def test_sampled_systems_of_uncertain_matrices():
     assert closed.mu().peak == pytest.approx(1 / 1.5, rel=1e-6)
     with pytest.raises(ArgumentError, match="dt is -1"):
         control.uncertain_system([[k]], [[1]], [[1]], dt=-1)
+
+
+def test_uncertain_systems_are_joined_as_others_are():
+    """By position and by name; for values of the elements the same as joining the systems at these values."""
+    k, d = parameter("k", 1, 3), parameter("d", 0.1, 0.5)
+    plant = control.uncertain_system(
+        [[0, 1], [-k, -d]], [[0], [1]], [[1, 0], [0, 1]], inputs="force", outputs=["place", "speed"]
+    )
+    drive = control.tf([10], [1, 10], inputs="e", outputs="force") * parameter("gain", 0.8, 1.2)
+    drive = drive.renamed(inputs="e", outputs="force")
+    error = control.summing("e", ["r", "-place"])
+    loop = control.connect(plant, drive, error, inputs=["r"], outputs=["speed", "e"])
+    assert dict(loop.matrix.copies) == {"k": 1, "d": 1, "gain": 1}
+    assert (loop.input_names, loop.output_names) == (("r",), ("speed", "e"))
+    values = {"k": 1.3, "d": 0.2, "gain": 1.1}
+    here = plant.at(k=1.3, d=0.2), drive.at(gain=1.1)
+    direct = control.connect(*here, error, inputs=["r"], outputs=["speed", "e"])
+    np.testing.assert_allclose(loop.at(**values).at(0.7j), direct.at(0.7j), atol=1e-12)
+    np.testing.assert_allclose(loop["e", "r"].at(**values).at(0.7j), direct.at(0.7j)[1:], atol=1e-12)
+    part = plant["place", :]
+    here = here[0]["place", :], here[1]
+    for join in (
+        lambda G, H: control.series(H, G),
+        control.parallel,
+        control.feedback,
+        control.append,
+        lambda G, H: control.lft(control.append(1.0, G), H * 0.1),
+        lambda G, H: control.upper_lft(control.append(G, 1.0), H * 0.1),
+        lambda G, H: 2 * G - H / 4 + 1,
+        lambda G, H: control.append(G, H) * np.eye(2) * G,
+    ):
+        np.testing.assert_allclose(join(part, drive).at(**values).at(0.7j), join(*here).at(0.7j), atol=1e-12)
+    with pytest.raises(ArgumentError, match="margins: L has uncertain elements, expected a StateSpace"):
+        control.margins(loop["e", :])
+    with pytest.raises(ArgumentError, match="connect: the systems have different rates"):
+        control.connect(plant, control.tf([1], [1, 0.5], 0.1, outputs="force"), inputs=[], outputs=["place"])
+    with pytest.raises(ArgumentError, match="UncertainSystem: divided by 0"):
+        plant / 0
+    corners = part.samples(9)
+    assert len(corners) == 9
+    np.testing.assert_allclose(corners[0].at(0.7j), part.at(k=1, d=0.1).at(0.7j))
+
+
+def test_elements_in_powers_and_lists():
+    a = parameter("a", 1, 3)
+    for power in (-2, -1, 0, 3):
+        np.testing.assert_allclose((a**power).at(**({"a": 1.5} if power else {})), [[1.5**power]], atol=1e-12)
+    np.testing.assert_allclose(control.uncertain(np.array([[a, 1.0]], dtype=object)).at(a=2), [[2, 1]])
+    assert repr(a * a) == "<Uncertain: shape (1, 1), a x 2>"
+    with pytest.raises(ArgumentError, match="a list of elements, expected a list of rows"):
+        control.uncertain([a, 1.0])
+    with pytest.raises(
+        ArgumentError, match=r"to the power 0\.5, expected a square matrix and a whole number"
+    ):
+        a**0.5
+    with pytest.raises(ArgumentError, match="'b' is between 0 and inf, expected a range"):
+        parameter("b", 0, np.inf)

@@ -1,10 +1,13 @@
 """Linear models with uncertain parameters: exact against linear models, minimal, and what mu says of them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert import control
+from alembert.errors import UnsupportedError
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +219,23 @@ def test_parameters_that_do_nothing_here():
         found.mu([[1.0]])
     with pytest.raises(al.ArgumentError, match="closed: controller is of type str, expected a StateSpace"):
         found.mu("lqg")
+
+
+def test_families_are_joined_by_the_names_of_their_signals():
+    """A loop of a family and a gain, at a value, is the loop of the system at that value."""
+    builder = al.ModelBuilder("mass")
+    mass = builder.parameter("m", 2.0)
+    builder.body("block", al.Inertia.point(mass, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="rail")
+    builder.actuator("motor", "rail")
+    family = al.linearize(builder.build(), [0.0], outputs=["q"], uncertain={"m": (1, 3)})
+    law = control.static(-2.0).renamed(inputs=["q:rail"], outputs=["motor"])
+    names = {"inputs": ["motor"], "outputs": ["q:rail"]}
+    system = family.to_uncertain_system()
+    assert system.output_names == family.at(m=2.0).output_names
+    loop = control.connect(family, law, **names)
+    np.testing.assert_allclose(
+        loop.at(m=1.5).at(0.7j), control.connect(family.at(m=1.5), law, **names).at(0.7j), atol=1e-12
+    )
+    inexact = dataclasses.replace(family, certificate=dataclasses.replace(family.certificate, residual=0.1))
+    with pytest.raises(UnsupportedError, match="to_uncertain_system: the transformation has a residual"):
+        inexact.to_uncertain_system()

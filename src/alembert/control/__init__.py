@@ -74,6 +74,8 @@ from alembert.control.quadratic import lqr as lqr
 from alembert.control.quadratic import ltr as ltr
 from alembert.control.quadratic import observer_controller as observer_controller
 from alembert.control.quadratic import output_ltr as output_ltr
+from alembert.control.quadratic import sampled_lqe as sampled_lqe
+from alembert.control.quadratic import sampled_lqg as sampled_lqg
 from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.reduced_order import ReducedLQG as ReducedLQG

@@ -6,6 +6,7 @@ MATLAB; a file with the matrices A, B, C, D (and Ts, or dt) can, and is what `sa
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control import arguments
 from alembert.control.statespace import StateSpace
 from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, FileError, UnsupportedError
@@ -76,11 +78,13 @@ def from_scipy(system: Any) -> StateSpace:
     if not hasattr(system, "to_ss"):
         raise ArgumentError(f"from_scipy: {type(system).__name__} is no system of scipy.signal")
     found = system.to_ss()
+    if not (np.any(found.A) or np.any(found.B) or np.any(found.C)):  # SciPy gives gains a state of their own
+        return StateSpace(np.zeros((0, 0)), None, None, found.D, _dt(found.dt))
     return StateSpace(found.A, found.B, found.C, found.D, _dt(found.dt))
 
 
 def load_mat(path: str | os.PathLike[str]) -> StateSpace:
-    """From a .mat file with A, B and C, and perhaps D and Ts (or dt)."""
+    """From a .mat file with A, B and C, and perhaps D, Ts (or dt), E (`dssdata`), and the names that `save_mat` writes."""
     try:
         content = scipy.io.loadmat(path)
     except (OSError, ValueError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
@@ -91,18 +95,37 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
             f"load_mat: {os.fspath(path)} has no {', '.join(missing)}; it has {', '.join(found) or 'nothing'}. In MATLAB: "
             "[A,B,C,D,Ts] = ssdata(sys); save('file.mat', 'A', 'B', 'C', 'D', 'Ts')"
         )
-    A, B, C = (_dense(found[name]) for name in "ABC")
-    D = _dense(found["D"]) if "D" in found and np.size(_dense(found["D"])) else np.zeros((len(C), B.shape[1]))
+    A, B, C = (_dense(path, name, found[name]) for name in "ABC")
+    D = _dense(path, "D", found["D"]) if np.size(found.get("D", ())) else np.zeros((len(C), B.shape[1]))
     dt = np.ravel(found.get("Ts", found.get("dt", 0.0)))
-    return StateSpace(A, B, C, D, float(dt[0]) if len(dt) else 0.0)
+    rate = float(dt[0]) if len(dt) else 0.0
+    if np.size(found.get("E", ())):  # dss: E x' = A x + B u
+        from alembert.control.descriptor import Descriptor
+
+        made = Descriptor(_dense(path, "E", found["E"]), A, B, C, D, rate).to_statespace()
+    else:
+        made = StateSpace(A, B, C, D, rate)
+    signals = {
+        name: tuple(str(x).strip() for x in _texts(found[name]))
+        for name in (f"{kind}_{what}" for kind in ("input", "output", "state") for what in ("names", "units"))
+        if name in found
+    }
+    fitting: dict[str, Any] = {k: x for k, x in signals.items() if len(x) == len(getattr(made, k))}
+    return dataclasses.replace(made, **fitting)
+
+
+def _texts(cells: Any) -> list[str]:
+    """Of a cell array, or of a matrix of letters."""
+    return [str(x.item() if np.size(x) == 1 else "") for x in (np.asarray(cell) for cell in np.ravel(cells))]
 
 
 @takes_systems()
 def save_mat(G: StateSpace, path: str | os.PathLike[str]) -> None:
-    """Matrices, names and Ts; `ss(A, B, C, D, Ts)` makes the system of them in MATLAB."""
+    """Matrices, names, units and Ts; `ss(A, B, C, D, Ts)` makes the system of them in MATLAB."""
     names = {
-        f"{kind}_names": np.array(getattr(G, f"{kind}_names"), dtype=object)
+        f"{kind}_{what}": np.array(getattr(G, f"{kind}_{what}"), dtype=object)
         for kind in ("input", "output", "state")
+        for what in ("names", "units")
     }
     scipy.io.savemat(path, {**dict(zip("ABCD", G.matrices, strict=True)), "Ts": G.dt, **names})
 
@@ -117,8 +140,11 @@ def _python_control(function: str) -> Any:
     return control
 
 
-def _dense(x: Any) -> np.ndarray:
-    return np.asarray(x.todense() if scipy.sparse.issparse(x) else x, dtype=float)
+def _dense(path: str | os.PathLike[str], name: str, x: Any) -> np.ndarray:
+    try:
+        return arguments.matrix("load_mat", name, x.toarray() if scipy.sparse.issparse(x) else x)
+    except ArgumentError as error:
+        raise FileError(f"load_mat: {os.fspath(path)}: {str(error).partition(': ')[2]}") from None
 
 
 def _dt(dt: Any) -> float:

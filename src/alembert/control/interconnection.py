@@ -11,6 +11,7 @@ The loop is well posed where 1 - F D is regular; otherwise the signals of the al
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ import scipy
 from alembert.arguments import check_known
 from alembert.control import arguments
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
+from alembert.control.system_arguments import has_elements, read_system, takes_systems
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -33,9 +34,15 @@ def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) 
     return StateSpace(np.zeros((0, 0)), None, None, D, dt, input_names=inputs, output_names=outputs)
 
 
-@takes_systems(gains=True)
+@takes_systems(gains=True, uncertain=True)
 def append(*systems: StateSpace) -> StateSpace:
     """Side by side: block diagonal. Names that come twice get a number."""
+    if has_elements(*systems):
+        from alembert.control import uncertain_systems as several
+
+        common_dt("append", systems)
+        made: Any = several.side_by_side(*(several.as_uncertain_system(G) for G in systems))
+        return made
     return _side_by_side("append", *systems)
 
 
@@ -62,9 +69,11 @@ def _side_by_side(function: str, *systems: StateSpace) -> StateSpace:
     return StateSpace(A, B, C, D, dt, **named, **unit)
 
 
-@takes_systems(gains=True)
+@takes_systems(gains=True, uncertain=True)
 def series(*systems: StateSpace) -> StateSpace:
     """One after the other, the first one first: `series(G, H)` is H G."""
+    if has_elements(*systems):
+        return functools.reduce(lambda found, G: G * found, systems)
     found = systems[0]
     for G in systems[1:]:
         if G.shape[1] != found.shape[0]:
@@ -87,9 +96,21 @@ def series(*systems: StateSpace) -> StateSpace:
     return found
 
 
-@takes_systems(gains=True)
+def product(first: StateSpace, then: StateSpace) -> StateSpace:
+    """`then * first`; a system with one input and one output multiplies every entry of another."""
+    if first.shape[0] == then.shape[1] or (1, 1) not in (first.shape, then.shape):
+        return series(first, then)
+    one, many = (first, then) if first.shape == (1, 1) else (then, first)
+    each = append(*[one] * min(many.shape))
+    found = series(many, each) if len(each.D) == many.shape[0] else series(each, many)
+    return found.renamed(inputs=many.input_names, outputs=many.output_names)
+
+
+@takes_systems(gains=True, uncertain=True)
 def parallel(*systems: StateSpace) -> StateSpace:
-    """The sum of the outputs for common inputs; systems with one input and output add to every entry."""
+    """The sum of the outputs for common inputs."""
+    if has_elements(*systems):
+        return functools.reduce(lambda found, G: found + G, systems)
     found = systems[0]
     for G in systems[1:]:
         if G.shape != found.shape:
@@ -110,11 +131,15 @@ def parallel(*systems: StateSpace) -> StateSpace:
     return found
 
 
-@takes_systems(gains=True)
+@takes_systems(gains=True, uncertain=True)
 def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
     """u = r + sign K y around y = G u; negative feedback unless `sign` is 1. From r to y."""
     if sign not in (-1, 1):
         raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
+    if has_elements(G, K):
+        from alembert.control.uncertain_systems import as_uncertain_system
+
+        return as_uncertain_system(G).feedback(K, sign=sign)  # type: ignore[return-value]
     p, m = G.shape
     if not isinstance(K, StateSpace):
         K = static(np.eye(p) * K if np.ndim(K) == 0 and p == m else K)
@@ -130,33 +155,30 @@ def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
     return _with_signals(closed[:p, :m], G.input_names, G.input_units, G.output_names, G.output_units)
 
 
-@takes_systems(gains=True)
+@takes_systems(gains=True, uncertain=True)
 def lft(P: StateSpace, K: Any) -> StateSpace:
     """The lower fractional transformation: u = K y on the last inputs and outputs of P.
 
     F_l(P, K) = P11 + P12 K (1 - P22 K)^-1 P21                                                             (2)
     """
-    K = K if isinstance(K, StateSpace) else static(K)
+    K = read_system("lft", "K", K, True, True)
     m, p = K.shape
     if p > P.shape[0] or m > P.shape[1]:
         raise ArgumentError(f"lft: K has shape {K.shape}, and P only {P.shape}")
     p1, m1 = P.shape[0] - p, P.shape[1] - m
     same_units("lft", P.output_names[p1:], P.output_units[p1:], K.input_names, K.input_units)
     same_units("lft", K.output_names, K.output_units, P.input_names[m1:], P.input_units[m1:])
-    both = _side_by_side("lft", P, K)
-    F = np.zeros((both.shape[1], both.shape[0]))
+    F = np.zeros((m1 + m + p, p1 + p + m))
     F[m1 : m1 + m, p1 + p :] = np.eye(m)
     F[m1 + m :, p1 : p1 + p] = np.eye(p)
-    closed = close("lft", both, F)[:p1, :m1]
-    return _with_signals(
-        closed, P.input_names[:m1], P.input_units[:m1], P.output_names[:p1], P.output_units[:p1]
-    )
+    outer = P.input_names[:m1], P.input_units[:m1], P.output_names[:p1], P.output_units[:p1]
+    return _joined("lft", (P, K), F, np.eye(len(F), m1), np.eye(p1, len(F[0])), None, *outer)
 
 
-@takes_systems(gains=True)
+@takes_systems(gains=True, uncertain=True)
 def upper_lft(P: StateSpace, Delta: Any) -> StateSpace:
     """The upper one: w = Delta z on the first inputs and outputs of P."""
-    Delta = Delta if isinstance(Delta, StateSpace) else static(Delta)
+    Delta = read_system("upper_lft", "Delta", Delta, True, True)
     m, p = Delta.shape
     if p > P.shape[0] or m > P.shape[1]:
         raise ArgumentError(f"upper_lft: Delta has shape {Delta.shape}, and P only {P.shape}")
@@ -177,13 +199,13 @@ def summing(output: str, inputs: Sequence[str], *, width: int = 1) -> StateSpace
     return static(D, inputs=spread(plain), outputs=spread([output]))
 
 
-@takes_systems()
+@takes_systems(uncertain=True)
 def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
     """Join by name: every input takes the output of the same name, and the outer input of the same name.
 
     An input that nothing feeds is refused. `outputs` are names of outputs, or of inputs for what is fed in there.
     """
-    both = _side_by_side("connect", *systems)
+    common_dt("connect", systems)
     fed = [name for G in systems for name in G.input_names]
     made = [name for G in systems for name in G.output_names]
     for name in made:
@@ -201,19 +223,49 @@ def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str])
             raise ArgumentError(unknown("connect: outputs: no system has a signal", name, made + fed))
     F = np.array([[float(name == other) for other in made] for name in fed]).reshape(len(fed), len(made))
     E = np.array([[float(name == other) for other in inputs] for name in fed]).reshape(len(fed), len(inputs))
+    input_units = [unit for G in systems for unit in G.input_units]
+    output_units = [unit for G in systems for unit in G.output_units]
     for j, i in np.argwhere(F):
-        same_units("connect", [made[i]], both.output_units[i : i + 1], [fed[j]], both.input_units[j : j + 1])
-    closed = close("connect", both, F, E, tap=True)
-    labels = [*made, *fed]
-    rows = [labels.index(name) for name in outputs]
-    known = [*both.output_units, *both.input_units]
-    return _with_signals(
-        closed[rows, :],
+        same_units("connect", [made[i]], output_units[i : i + 1], [fed[j]], input_units[j : j + 1])
+    labels, units = [*made, *fed], [*output_units, *input_units]
+    picks = np.eye(len(labels))[[labels.index(name) for name in outputs]].reshape(-1, len(labels))
+    return _joined(
+        "connect",
+        systems,
+        F,
+        E,
+        picks[:, : len(made)],
+        picks[:, len(made) :],
         inputs,
-        [both.input_units[fed.index(name)] for name in inputs],
+        [input_units[fed.index(name)] for name in inputs],
         outputs,
-        [known[k] for k in rows],
+        [units[labels.index(name)] for name in outputs],
     )
+
+
+def _joined(
+    function: str,
+    systems: Sequence[StateSpace],
+    F: Array,
+    E: Array,
+    L: Array,
+    tap: Array | None,
+    inputs: Sequence[str],
+    input_units: Sequence[str],
+    outputs: Sequence[str],
+    output_units: Sequence[str],
+) -> StateSpace:
+    """Side by side with u = F y + E w, from w to L y (+ `tap` u); all of them without elements, or with."""
+    if has_elements(*systems):
+        from alembert.control import uncertain_systems as several
+
+        made: Any = several.joined(function, [several.as_uncertain_system(G) for G in systems], F, E, L, tap)
+    else:
+        P = close(function, _side_by_side(function, *systems), F, E, tap=True)
+        whole = np.hstack([L, np.zeros((len(L), len(F))) if tap is None else tap])
+        states = {"state_names": P.state_names, "state_units": P.state_units}
+        made = StateSpace(P.A, P.B, whole @ P.C, whole @ P.D, P.dt, **states)
+    return _with_signals(made, inputs, input_units, outputs, output_units)
 
 
 def close(function: str, G: StateSpace, F: Array, E: Array | None = None, *, tap: bool = False) -> StateSpace:

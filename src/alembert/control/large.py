@@ -56,8 +56,8 @@ class LargeSystem:
         self.E = (
             scipy.sparse.identity(n, format="csc") if E is None else scipy.sparse.csc_matrix(E, dtype=float)
         )
-        self.B = np.atleast_2d(np.asarray(B.toarray() if scipy.sparse.issparse(B) else B, dtype=float))
-        self.C = np.atleast_2d(np.asarray(C.toarray() if scipy.sparse.issparse(C) else C, dtype=float))
+        self.B = _filled(B)
+        self.C = _filled(C)
         shapes = self.A.shape, self.E.shape, self.B.shape, self.C.shape
         if self.A.shape != (n, n) or self.E.shape != (n, n) or self.B.shape[0] != n or self.C.shape[1] != n:
             raise ArgumentError(f"LargeSystem: A, E, B and C have shapes {shapes}, which do not fit")
@@ -70,8 +70,8 @@ class LargeSystem:
         """M q'' + D q' + K q = F u, y = C_q q + C_v q', with the states (q, q'); M is not inverted."""
         M, D, K = (scipy.sparse.csc_matrix(X, dtype=float) for X in (M, D, K))
         n = M.shape[0]
-        F, C_q = (np.atleast_2d(np.asarray(X, dtype=float)) for X in (F, C_q))
-        C_v = np.zeros_like(C_q) if C_v is None else np.atleast_2d(np.asarray(C_v, dtype=float))
+        F, C_q = _filled(F), _filled(C_q)
+        C_v = np.zeros_like(C_q) if C_v is None else _filled(C_v)
         one = scipy.sparse.identity(n, format="csc")
         A = scipy.sparse.bmat([[None, one], [-K, -D]], format="csc")
         E = scipy.sparse.bmat([[one, None], [None, M]], format="csc")
@@ -173,3 +173,7 @@ def _projected(A: Any, E: Any, basis: Array) -> list[Any]:
     small = np.abs(values.imag) <= 1e-8 * np.abs(values)
     found = [complex(x.real, 0.0) if flat else complex(x) for x, flat in zip(values, small, strict=True)]
     return sorted(found, key=lambda x: abs(x))[:_SHIFTS]
+
+
+def _filled(X: Any) -> Array:
+    return np.atleast_2d(np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=float))

@@ -1,6 +1,8 @@
 """Poles where they are wanted, by state feedback and by feedback of outputs.
 
-State feedback u = -K x is that of Tits and Yang (1996), which makes the closed loop's eigenvectors well conditioned.
+State feedback u = -K x is that of Tits and Yang (1996), which makes the closed loop's eigenvectors well conditioned. A pole
+that is wanted more often than B has independent columns has no such eigenvectors; with one input, whose gain is unique, it
+comes from the Hessenberg form H of A in which B is b e_1 (Datta 1987): K = e_n^T prod_i (H - l_i) / (b prod_i h_(i+1,i)).
 
 Output feedback u = -K y, y = C x, by deflation (after Miminis 1985): a pole l with the eigenvector v is assigned by
 some K with
@@ -12,11 +14,13 @@ pair. With one output c left, the poles of what remains (in coordinates in which
 
     1 + c (l - A_r)^-1 B_r k = 0,                                                                                    (2)
 
-linear in k: as many more poles as there are inputs. In all, inputs + outputs - 1 poles can be asked for.
+linear in k: as many more poles as there are inputs; where l comes again, the derivatives of (2) vanish as well. In all,
+inputs + outputs - 1 poles can be asked for.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,17 +46,21 @@ class PolePlacement:
 
 @takes_systems()
 def place(plant: StateSpace, poles: Any) -> PolePlacement:
-    """State feedback u = -K x; no pole more often than there are inputs."""
+    """State feedback u = -K x; with several inputs, no pole more often than there are inputs."""
     reached = plant.controllable()
     if not reached:
         raise ArgumentError(f"place: the inputs do not reach all of the state: {reached}")
     wanted = _wanted("place", poles, plant.order)
     rank = int(np.linalg.matrix_rank(plant.B))
-    for pole in wanted:
-        if (times := int(np.sum(np.abs(wanted - pole) <= 1e-12 * abs(pole)))) > rank:
+    times = [_times(wanted, pole) for pole in wanted]
+    if max(times, default=0) > rank:
+        if plant.shape[1] > 1:
+            pole = wanted[int(np.argmax(times))]
             raise ArgumentError(
-                f"place: the pole {pole:.6g} is asked for {times} times, expected at most {rank}, the rank of B"
+                f"place: the pole {pole:.6g} is asked for {max(times)} times, expected at most {rank}, the rank of B"
             )
+        K = _unique_gain(plant.A, plant.B, wanted)
+        return _placed(plant.A - plant.B @ K, K, wanted)
     try:
         found = scipy.signal.place_poles(plant.A, plant.B, wanted if np.any(wanted.imag) else wanted.real)
     except ValueError as error:
@@ -73,6 +81,9 @@ def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
         raise ArgumentError(
             f"place_by_outputs: {len(wanted)} poles were asked for; {m} inputs and {p} outputs assign {most} of {n}"
         )
+    if m == 1 < p:  # (2) of the dual takes all poles at once
+        found = place_by_outputs(plant.dual(), wanted)
+        return dataclasses.replace(found, K=found.K.T)
     K = np.zeros((m, p))
     seen = np.eye(p)  # rows: combinations of outputs that are still free
     basis = np.zeros((n, 0))
@@ -102,11 +113,16 @@ def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
         best = None
         for row in seen:  # usually one
             c = (row @ C @ Q)[r:]
-            equations = np.array([c @ np.linalg.solve(pole * np.eye(n - r) - A_r, B_r) for pole in left])
-            stacked, right = (
-                np.vstack([equations.real, equations.imag]),
-                np.concatenate([-np.ones(len(left)), np.zeros(len(left))]),
-            )
+            repeats = [_times(left[:k], pole) for k, pole in enumerate(left)]
+            rows = []
+            for pole, again in zip(left, repeats, strict=True):
+                x = B_r.astype(complex)
+                for _ in range(again + 1):
+                    x = np.linalg.solve(pole * np.eye(n - r) - A_r, x)
+                rows.append(c @ x)
+            equations = np.array(rows)
+            stacked = np.vstack([equations.real, equations.imag])
+            right = np.concatenate([-(np.array(repeats) == 0).astype(float), np.zeros(len(left))])
             k, *_ = np.linalg.lstsq(stacked, right, rcond=None)
             made = K + np.outer(k, row)
             error = _placed(A - B @ made @ C, made, wanted).error
@@ -116,7 +132,8 @@ def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
         K = best[1]
     found = _placed(A - B @ K @ C, K, wanted)
     size = max(1.0, float(np.abs(wanted).max()))
-    if found.error > 1e-6 * size:
+    most = max(_times(wanted, pole) for pole in wanted)
+    if found.error > max(1e-6, 1e-10 ** (1 / most)) * size:  # rounding moves multiple poles by its root
         raise NumericalError(
             f"place_by_outputs: the poles are missed by {found.error:.3g}; one of them is a zero, or a pole that "
             "output feedback cannot move. Another order of the poles may do"
@@ -156,7 +173,25 @@ def _wanted(function: str, poles: Any, order: int | None) -> Array:
     return np.array(paired)
 
 
+def _times(poles: Any, pole: complex) -> int:
+    return int(np.sum(np.abs(np.asarray(poles) - pole) <= 1e-12 * abs(pole))) if len(poles) else 0
+
+
+def _unique_gain(A: Array, b: Array, wanted: Array) -> Array:
+    """Of one input, by the Hessenberg form."""
+    n = len(A)
+    Q = np.linalg.qr(b, mode="complete")[0]
+    inner, T = scipy.linalg.hessenberg(Q.T @ A @ Q, calc_q=True)  # T leaves the first coordinate as it is
+    first = float((Q.T @ b)[0, 0])
+    row = np.eye(n)[-1]
+    for pole in wanted[wanted.imag >= 0]:
+        once = row @ inner - pole.real * row
+        row = once if pole.imag == 0 else once @ inner - pole.real * once + pole.imag**2 * row
+    return np.asarray(row @ T.T @ Q.T / (first * np.prod(np.diag(inner, -1))))[None]
+
+
 def _placed(A: Array, K: Array, wanted: Array) -> PolePlacement:
     poles = np.linalg.eigvals(A)
-    error = float(max((np.abs(poles - pole).min() for pole in wanted), default=0.0))
+    distance = np.abs(poles[:, None] - wanted)
+    error = float(distance[scipy.optimize.linear_sum_assignment(distance)].max(initial=0.0))
     return PolePlacement(K, np.sort_complex(poles), error)

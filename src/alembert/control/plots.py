@@ -29,6 +29,9 @@ Array = np.ndarray
 PathLike = str | os.PathLike[str] | None
 KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 SPECS = ("overshoot", "rise", "settling", "band")
+_ROUNDING = (
+    260.0  # dB below the largest of the same unit and input: what is never above is zero but for rounding
+)
 _NICHOLS = 40.0  # dB that are shown, up and down
 _NYQUIST = 20.0  # gain up to which the whole curve is shown
 _ENTRIES = 400  # times states: zeros of more entries would take longer than the rest of a plot
@@ -122,14 +125,18 @@ def bode(
     magnitude, phase = response.magnitude_db, response.phase_deg
     for c, k in enumerate(columns):
         for panel, (unit, members) in enumerate(groups.items()):
+            tops = {j: magnitude[:, j, k].max(initial=-np.inf) for j in members}
             for j in members:
                 style = figures.style(rows.index(j))
                 y = magnitude[:, j, k]
-                shown = np.where(np.isfinite(y), y, np.nan)
-                label = figures.plain(response.output_names[j])
+                seen = np.isfinite(y) & (tops[j] > max(tops.values()) - _ROUNDING)
+                shown = np.where(seen, y, np.nan)
+                label = figures.plain(response.output_names[j]) + ("" if np.any(seen) else " (zero)")
                 axes[panel, c].semilogx(response.frequency, shown, label=label, **_sparse(style, len(shown)))
-                turned = np.where(np.isfinite(y), phase[:, j, k], np.nan)
+                turned = np.where(seen, phase[:, j, k], np.nan)
                 axes[-1, c].semilogx(response.frequency, turned, **_sparse(style, len(shown)))
+            if not np.isfinite(max(tops.values())):
+                axes[panel, c].text(0.5, 0.5, "zero", transform=axes[panel, c].transAxes, ha="center")
             axes[panel, 0].set_ylabel(f"magnitude [dB of {unit}]" if unit else "magnitude [dB]")
         name, unit = response.input_names[k], next(u for u, members in driven.items() if k in members)
         axes[0, c].set_title(figures.plain(f"from {name} [{unit}]" if unit else f"from {name}"), fontsize=10)
@@ -204,7 +211,7 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
     left, right = -360.0, 0.0
     for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
         label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
-        turned = phase[:, j, i] - 360 * np.round((np.median(phase[:, j, i]) + 180) / 360)
+        turned = _turned(phase[:, j, i])
         axis.plot(turned, magnitude[:, j, i], label=label, **_sparse(figures.style(k), len(phase)))
         seen = turned[np.abs(magnitude[:, j, i]) < _NICHOLS]
         left, right = min(left, seen.min(initial=0.0)), max(right, seen.max(initial=-360.0))
@@ -316,6 +323,12 @@ def plane(axis: Axes, points: Array) -> None:
         limits(low - margin, high + margin)
 
 
+def _turned(phase: Array) -> Array:
+    """By whole turns, so that it begins between -265 and 95 degrees: integrators at -90, their squares at -180."""
+    first = phase[np.isfinite(phase)][:1]
+    return phase - 360 * np.ceil((first - 95) / 360) if len(first) else phase
+
+
 def _sparse(style: dict[str, Any], count: int) -> dict[str, Any]:
     return style | {"markevery": max(1, count // 12)} if "marker" in style else style
 
@@ -376,7 +389,7 @@ def loop_margins(L: StateSpace, frequency: Array, path: PathLike) -> Figure:
     found = margins(L)
     response = L.frequency_response(frequency)
     magnitude, phase = response.magnitude_db[:, 0, 0], response.phase_deg[:, 0, 0]
-    phase = phase - 360 * np.round((np.median(phase) + 180) / 360)
+    phase = _turned(phase)
     figure = figures.new_figure("plot", 7.6, 5.6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.semilogx(frequency, magnitude, **figures.style(0))
@@ -390,6 +403,7 @@ def loop_margins(L: StateSpace, frequency: Array, path: PathLike) -> Figure:
     if np.isfinite(found.phase_frequency):
         near = float(np.interp(found.phase_frequency, frequency, phase))
         turn = -180 + 360 * np.round((near + 180) / 360)
+        lower.axhline(turn, color="black", linewidth=0.7)
         lower.plot([found.phase_frequency] * 2, [turn, near], **drawn)
         upper.axvline(found.phase_frequency, color=figures.COLORS[1], linewidth=0.7, linestyle=":")
     gain = (
@@ -465,7 +479,7 @@ def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
     left, right = axis.get_xlim()
     bottom, top = axis.get_ylim()
     far = 2 * max(abs(left), abs(bottom), abs(top), size)
-    last = np.inf
+    last, above = np.inf, np.inf
     for zeta in (0.1, 0.2, 0.4, 0.6, 0.8):
         x, y = -zeta, np.sqrt(1 - zeta**2)
         for sign in (1, -1):
@@ -474,9 +488,14 @@ def damping_grid(axis: Any, poles: Array, *, discrete: bool = False) -> None:
         beside = (
             reach * y if reach * abs(x) > 0.9 * abs(left) else np.inf
         )  # at the left edge, one above the other
-        if left < 0 < top and (np.isinf(beside) or last - beside > 0.04 * (top - bottom)):
+        room = (
+            abs(above - reach * x) > 0.04 * (right - left)
+            if np.isinf(beside)
+            else last - beside > 0.04 * (top - bottom)
+        )
+        if left < 0 < top and room:
             axis.text(reach * x, reach * y, f"{zeta:g}", fontsize=7, alpha=0.6)
-            last = beside
+            last, above = beside, reach * x
     turn = np.linspace(np.pi / 2, 3 * np.pi / 2, 100)
     step = 10 ** np.floor(np.log10(max(abs(left), top)))
     step = step / 2 if max(abs(left), top) / step < 3 else step

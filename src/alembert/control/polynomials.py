@@ -239,25 +239,27 @@ def _listed(values: Mapping[str, float]) -> str:
 
 def _on_axis(p: Array) -> tuple[Array, Array]:
     """Real and imaginary part of p(jw), polynomials in w, highest power first."""
-    n = len(p)
-    turned = p * (1j ** np.arange(n - 1, -1, -1))
+    turned = p * np.array([1, 1j, -1, -1j])[np.arange(len(p) - 1, -1, -1) % 4]
     return turned.real, turned.imag
 
 
 def _crossing(a: Array, b: Array) -> tuple[float, float] | None:
-    """(share t, frequency) at which a + t (b - a) has a root on the axis; both ends are stable."""
+    """(share t, frequency) at which a + t (b - a) has a root on the axis; both ends are stable.
+
+    Of (2) Im a(jw) conj b(jw) is w times a polynomial in w^2; frequencies are counted in the mean size of the roots.
+    """
+    unit = abs(a[-1] / a[0]) ** (1 / (len(a) - 1)) if len(a) > 1 and a[-1] else 1.0
+    a, b = (x * unit ** -np.arange(float(len(x))) for x in (a, b))
     (ra, ia), (rb, ib) = _on_axis(a), _on_axis(b)
     odd: Array = np.polysub(np.polymul(ia, rb), np.polymul(ra, ib))
-    scale = np.abs(odd).max(initial=0.0)
-    if scale == 0:
-        return None
-    roots = np.roots(np.trim_zeros(np.where(np.abs(odd) > 1e-14 * scale, odd, 0.0)))
-    for w in np.concatenate(
-        [[0.0], roots[np.abs(roots.imag) <= 1e-7 * np.maximum(np.abs(roots), 1e-9)].real]
-    ):
+    squares = np.roots(odd[::-1][1::2][::-1])
+    real = squares[(np.abs(squares.imag) <= 1e-6 * np.abs(squares)) & (squares.real > 0)].real
+    for w in np.concatenate([[0.0], np.sqrt(real)]):
         x, y = np.polyval(a, 1j * w), np.polyval(b, 1j * w)
-        if w >= 0 and (x * np.conj(y)).real <= 0:
-            return float(abs(x) / (abs(x) + abs(y))) if abs(x) + abs(y) else 0.0, float(w)
+        t = float(abs(x) / (abs(x) + abs(y))) if abs(x) + abs(y) else 0.0
+        left, size = abs(x + t * (y - x)), np.polyval(np.abs(a) + np.abs(b), w)
+        if (x * np.conj(y)).real <= 0 and left <= 1e-7 * size:
+            return t, float(w * unit)
     return None
 
 

@@ -9,6 +9,9 @@ involving the matrix exponential")
 
     exp [-F^T  M; 0  F] h = [* E12; 0 E22],   F = [A B; 0 0],   M = [Q S; S^T R],   [Q_h S_h; S_h^T R_h] = E22^T E12  (3)
 
+for a step so short that exp(-F^T h) does not grow; with P = exp(F h), W_2h = W_h + P^T W_h P then doubles it. The noise of a
+continuous process, gathered from sample to sample, is the dual of (3).
+
 Loop transfer recovery (Doyle and Stein 1979, "Robustness with observers") adds q B V_u B^T to the process noise; with
 growing q the loop at the plant's input becomes that of the state feedback, where the plant has no zeros in the right
 half-plane.
@@ -94,8 +97,8 @@ def lqr(
 ) -> StateFeedback:
     """State feedback of least cost (1), continuous or sampled as the plant is.
 
-    `Q` and `R` are matrices, diagonals or numbers. With `weigh="outputs"` Q weighs y = C x + D u instead of x.
-    `cross` is S.
+    `Q` and `R` are matrices, diagonals or numbers, `cross` is S. With `weigh="outputs"` Q and S weigh y = C x + D u instead
+    of x: y^T Q y + 2 y^T S u + u^T R u.
     """
     return _regulator("lqr", plant, *_cost("lqr", plant, Q, R, cross, weigh))
 
@@ -114,15 +117,30 @@ def sampled_lqr(
     """The cost (1) in continuous time, made least by an input that is held for `dt` seconds; (3)."""
     if plant.is_discrete:
         raise ArgumentError("sampled_lqr: the plant is sampled already; use lqr")
-    Q, R, S = _cost("sampled_lqr", plant, Q, R, cross, weigh)
-    n, m = plant.B.shape
+    return _sampled_regulator("sampled_lqr", plant, dt, Q, R, cross, weigh)
+
+
+def _sampled_regulator(
+    function: str, plant: StateSpace, dt: float, Q: Any, R: Any, cross: Any, weigh: str
+) -> StateFeedback:
+    Q, R, S = _cost(function, plant, Q, R, cross, weigh)
+    sampled, n, m = c2d(plant, dt), *plant.B.shape
     F = np.zeros((n + m, n + m))
     F[:n, :n], F[:n, n:] = plant.A, plant.B
-    M = np.block([[Q, S], [S.T, R]])
-    E = scipy.linalg.expm(np.block([[-F.T, M], [np.zeros_like(F), F]]) * dt)
-    W = E[n + m :, n + m :].T @ E[: n + m, n + m :]
-    W = (W + W.T) / 2
-    return _regulator("sampled_lqr", c2d(plant, dt), W[:n, :n], W[n:, n:], W[:n, n:])
+    W = _gathered(F, np.block([[Q, S], [S.T, R]]), dt)
+    return _regulator(function, sampled, W[:n, :n], W[n:, n:], W[:n, n:])
+
+
+def _gathered(F: Array, M: Array, h: float) -> Array:
+    """int_0^h exp(F t)^T M exp(F t) dt, by (3)."""
+    n = len(F)
+    doublings = max(0, int(np.ceil(np.log2(max(float(np.linalg.norm(F, 1)) * h, 1e-300)))))
+    E = scipy.linalg.expm(np.block([[-F.T, M], [np.zeros_like(F), F]]) * h / 2**doublings)
+    P = E[n:, n:]
+    W = P.T @ E[:n, n:]
+    for _ in range(doublings):
+        W, P = W + P.T @ W @ P, P @ P
+    return np.asarray((W + W.T) / 2)
 
 
 @takes_systems()
@@ -131,18 +149,45 @@ def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) ->
 
     Without `through` the noise of the process comes in with the inputs, G = B.
     """
-    return _filter("lqe", plant, process, sensor, through)
+    return _filter("lqe", plant, _noise("lqe", plant, process, through), sensor)
 
 
-def _filter(function: str, plant: StateSpace, process: Any, sensor: Any, through: Any) -> KalmanFilter:
+@takes_systems()
+def sampled_lqe(
+    plant: StateSpace, dt: float, process: Any, sensor: Any, *, through: Any = None
+) -> KalmanFilter:
+    """The filter of a continuous plant whose outputs are sampled every `dt` seconds.
+
+    `process` is the intensity W in continuous time, gathered exactly from sample to sample; `sensor` is the covariance of
+    one sample's noise.
+    """
+    if plant.is_discrete:
+        raise ArgumentError("sampled_lqe: the plant is sampled already; use lqe")
+    return _sampled_filter("sampled_lqe", plant, dt, process, sensor, through)
+
+
+def _sampled_filter(
+    function: str, plant: StateSpace, dt: float, process: Any, sensor: Any, through: Any
+) -> KalmanFilter:
+    sampled = c2d(plant, dt)
+    return _filter(
+        function, sampled, _gathered(plant.A.T, _noise(function, plant, process, through), dt), sensor
+    )
+
+
+def _noise(function: str, plant: StateSpace, process: Any, through: Any) -> Array:
     G, W = arguments.process_noise(function, plant, process, through)
+    return np.asarray(G @ W @ G.T)
+
+
+def _filter(function: str, plant: StateSpace, noise: Array, sensor: Any) -> KalmanFilter:
     V = arguments.weight(function, "sensor", sensor, plant.output_names, definite=True)
     found = _solved(
         function,
         plant,
         plant.A.T,
         plant.C.T,
-        G @ W @ G.T,
+        noise,
         V,
         np.zeros((plant.order, len(V))),
         "the outputs",
@@ -190,7 +235,28 @@ def lqg(
 ) -> LQG:
     """Regulator and filter, joined; see `lqr` and `lqe` for the weights."""
     regulator = _regulator("lqg", plant, *_cost("lqg", plant, Q, R, cross, weigh))
-    found = _filter("lqg", plant, process, sensor, through)
+    found = _filter("lqg", plant, _noise("lqg", plant, process, through), sensor)
+    return LQG(observer_controller(regulator, found), regulator, found)
+
+
+@takes_systems()
+def sampled_lqg(
+    plant: StateSpace,
+    dt: float,
+    Q: Any,
+    R: Any,
+    process: Any,
+    sensor: Any,
+    *,
+    through: Any = None,
+    cross: Any = None,
+    weigh: str = "states",
+) -> LQG:
+    """A sampled controller of a continuous plant: `sampled_lqr` and `sampled_lqe`, joined. It answers one sample late."""
+    if plant.is_discrete:
+        raise ArgumentError("sampled_lqg: the plant is sampled already; use lqg")
+    regulator = _sampled_regulator("sampled_lqg", plant, dt, Q, R, cross, weigh)
+    found = _sampled_filter("sampled_lqg", plant, dt, process, sensor, through)
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
@@ -217,8 +283,7 @@ def ltr(
     G = regulator.plant
     _check_recovery("ltr", recovery)
     way, W = arguments.process_noise("ltr", G, process, through)
-    noise = scipy.linalg.block_diag(W, recovery * np.eye(G.shape[1]))
-    found = _filter("ltr", G, noise, sensor, np.hstack([way, G.B]))
+    found = _filter("ltr", G, way @ W @ way.T + recovery * G.B @ G.B.T, sensor)
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
@@ -256,24 +321,25 @@ def _check_recovery(function: str, recovery: float) -> None:
 def _cost(
     function: str, plant: StateSpace, Q: Any, R: Any, cross: Any, weigh: str
 ) -> tuple[Array, Array, Array]:
-    n, m = plant.B.shape
     if weigh not in ("states", "outputs"):
         raise ArgumentError(f"{function}: weigh is {weigh!r}, expected 'states' or 'outputs'")
-    S = np.zeros((n, m)) if cross is None else arguments.matrix(function, "cross", cross, n, m)
-    if weigh == "outputs":
-        weight = arguments.weight(function, "Q", Q, plant.output_names)
-        Q = plant.C.T @ weight @ plant.C
-        S = S + plant.C.T @ weight @ plant.D
-        R = arguments.weight(function, "R", R, plant.input_names) + plant.D.T @ weight @ plant.D
-    else:
-        Q = arguments.weight(function, "Q", Q, plant.state_names)
-    R = arguments.weight(function, "R", R, plant.input_names, definite=True)
+    weighed = plant.output_names if weigh == "outputs" else plant.state_names
+    shape = len(weighed), plant.shape[1]
+    S = np.zeros(shape) if cross is None else arguments.matrix(function, "cross", cross, *shape)
+    Q = arguments.weight(function, "Q", Q, weighed)
+    R = arguments.weight(function, "R", R, plant.input_names, definite=weigh == "states")
     if cross is not None:
         least, most = np.linalg.eigvalsh(np.block([[Q, S], [S.T, R]]))[[0, -1]]
         if least < -1e-12 * most:
             raise ArgumentError(
                 f"{function}: with cross the cost [Q S; S^T R] has the eigenvalue {least:.4g}, expected none below zero"
             )
+    if weigh == "outputs":
+        C, D = plant.C, plant.D
+        R = arguments.weight(
+            function, "R", R + D.T @ Q @ D + D.T @ S + S.T @ D, plant.input_names, definite=True
+        )
+        Q, S = C.T @ Q @ C, C.T @ (Q @ D + S)
     return Q, R, S
 
 

@@ -16,7 +16,9 @@ Over time, inputs that are held, or joined by straight lines, are integrated exa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _AT_ONCE = 4_000_000  # complex numbers of intermediate results
+_TIMES = 120  # at which the response to a step is looked at, for few periods of every pole
+_FEW, _PERIODS = 6, 375  # of a pole: those that are always looked at, and at most
+_DISTINCT = 1e8  # condition of eigenvectors up to which responses are sums of exponentials
+_EXPONENTIALS = 5000  # of matrices, at most
+_SAMPLES = 50_000  # of a sampled system, where no times are given
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,16 +216,100 @@ def impulse_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
 
 
 def settling_times(G: StateSpace, points: int = 500) -> Array:
-    """From zero until the slowest stable pole has gone down to 1 %, or two periods of the slowest undamped one."""
-    p = np.log(np.where(G.poles() == 0, 1e-300, G.poles())) / G.dt if G.is_discrete else G.poles()
+    """From zero until the slowest stable pole has gone down to 1 %, and multiple ones to 2 % of what they move, or two
+    periods of the slowest undamped one."""
+    p = _rates(G.poles(), G.dt)
     decay, size = np.abs(p.real), np.abs(p)
-    largest = size.max(initial=0.0)
-    slow = decay[decay > 1e-4 * size]
+    largest = size[np.isfinite(size)].max(initial=0.0)
+    slow = decay[(decay > 1e-4 * size) & np.isfinite(size)]
     slow = slow[slow > 1e-8 * largest]
     end = 4.6 / slow.min() if len(slow) else (4 * np.pi / size[size > 0].min() if largest > 0 else 1.0)
+    if len(slow) and G.is_stable:
+        end *= _longer(G, end)
     if G.is_discrete:
-        return G.dt * np.arange(min(max(int(np.ceil(end / G.dt)), 10), 10 * points) + 1)
+        return G.dt * np.arange(min(max(int(np.ceil(end / G.dt)), 10), _SAMPLES) + 1)
     return np.linspace(0.0, end, points)
+
+
+def _longer(G: StateSpace, end: float) -> float:
+    """How much longer than `end` it takes until a step has come within 2 % of where it goes: 1 to 3 times."""
+    A = G.A - np.eye(G.order) if G.is_discrete else G.A
+    left = np.linalg.solve(A, G.B)  # what is left of the step is C A^-1 exp(A t) B
+    half = (
+        np.linalg.matrix_power(G.A, max(int(end / G.dt / 2), 1))
+        if G.is_discrete
+        else scipy.linalg.expm(G.A * end / 2)
+    )
+    allowed = 0.02 * np.abs(G.C @ left).max(initial=0.0)
+    left = half @ half @ left
+    for factor in (1.0, 1.5, 2.0, 2.5):
+        if np.abs(G.C @ left).max(initial=0.0) <= allowed:
+            return factor
+        left = half @ left
+    return 3.0
+
+
+def _rates(poles: Array, dt: float) -> Array:
+    """Poles in 1/s; infinite for those of a sampled system that are zero."""
+    if not dt:
+        return poles
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(poles.astype(complex)) / dt)
+
+
+class StepCurve:
+    """z = C x + d after a step from rest, x' = A x + b or x+ = A x + b, at any times (of samples, where dt is not zero)."""
+
+    def __init__(self, A: Array, b: Array, C: Array, d: Array, dt: float = 0.0) -> None:
+        self.A, self.b, self.C, self.d, self.dt = A, b, C, d, dt
+        self.poles, V = np.linalg.eig(A)
+        self.modal = bool(len(A) == 0 or np.linalg.cond(V) < _DISTINCT)
+        self.weights = (C @ V) * np.linalg.solve(V, b.astype(complex)) if self.modal else C
+
+    def at(self, times: Array) -> Array:
+        """(times, outputs)"""
+        count = max(1, _AT_ONCE // max(1, len(self.A)))
+        return np.concatenate([self._some(times[k : k + count]) for k in range(0, len(times), count)])
+
+    def _some(self, times: Array) -> Array:
+        t = np.rint(times / self.dt) if self.dt else np.asarray(times, dtype=float)
+        n = len(self.A)
+        if not self.modal:
+            whole = np.zeros((n + 1, n + 1))
+            whole[:n, :n], whole[:n, n] = self.A, self.b
+            if self.dt:
+                whole[n, n] = 1.0
+                ends = [np.linalg.matrix_power(whole, int(k)) for k in t]
+            else:
+                ends = [scipy.linalg.expm(whole * x) for x in t]
+            return np.array([self.C @ E[:n, n] + self.d for E in ends])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = np.log(self.poles.astype(complex)) if self.dt else self.poles
+            still = self.poles - 1 if self.dt else self.poles
+            grown = np.where(still == 0, t[:, None], np.expm1(t[:, None] * rates) / still)
+        grown = np.where(t[:, None] == 0, 0.0, grown)
+        return np.asarray((grown @ self.weights.T).real + self.d)
+
+    def grid(self) -> Array:
+        """20 times a period of every pole, until it has died out (375 periods at most: modes that lie close together are
+        largest after many), and on to the end of the slowest."""
+        poles = _rates(self.poles, self.dt)
+        poles = poles[np.isfinite(poles)]
+        sizes = np.abs(poles)
+        fast, slow = float(sizes.max(initial=1e-9)), float((-poles.real).min(initial=np.inf))
+        slow = 1.0 if slow == np.inf else slow
+        most = _PERIODS if self.modal else 6 * _FEW
+        times = [np.linspace(0, _FEW * 2 * np.pi / size, _TIMES) for size in sizes[sizes > 0]]
+        for pole in poles[poles.imag > 0]:
+            periods = np.clip(5 * abs(pole) / (2 * np.pi * max(-pole.real, 1e-12 * abs(pole))), _FEW, most)
+            times.append(np.linspace(0, periods * 2 * np.pi / abs(pole), int(periods * _TIMES / _FEW)))
+        times.append(np.geomspace(0.01 / fast, 12 / max(slow, 1e-12 * fast), _TIMES))
+        found = np.unique(np.concatenate([[0.0], *times]))
+        found = found if self.modal else found[:: 1 + len(found) // _EXPONENTIALS]
+        if not self.dt:
+            return found
+        first = np.arange(len(self.A) + 2.0)  # poles at zero are over by then
+        return self.dt * np.unique(np.concatenate([first, np.rint(found / self.dt)]))
 
 
 @dataclass(frozen=True)
@@ -234,7 +325,7 @@ class StepInfo:
 
 @takes_systems()
 def step_info(G: StateSpace, *, t: Any = None, band: float = 0.02) -> StepInfo:
-    """Of a stable system with one input and one output; times are those of the points of the response."""
+    """Of a stable system with one input and one output. With `t`, times are those of these points of the response."""
     if G.shape != (1, 1):
         raise ArgumentError(
             f"step_info: the system has shape {G.shape}, expected one input and one output; G['y', 'u'] takes a part"
@@ -242,14 +333,44 @@ def step_info(G: StateSpace, *, t: Any = None, band: float = 0.02) -> StepInfo:
     if not G.is_stable:
         raise ArgumentError("step_info: the system is not stable, its response has no final value")
     final = float(G.dc_gain()[0, 0])
-    found = G.step_response(t)
-    if abs(final) < 1e-12 * max(float(np.abs(found.y).max()), 1e-300):
+    curve = StepCurve(G.A, G.B[:, 0], G.C, G.D[:, 0], G.dt)
+    times = curve.grid() if t is None else G.step_response(t).t
+    y = curve.at(times)[:, 0]
+    if abs(final) < 1e-12 * max(float(np.abs(y).max()), 1e-300):
         raise ArgumentError(
             "step_info: the response goes back to zero, shares of its final value do not exist"
         )
-    share = found.y[:, 0] / final
-    reached = [found.t[np.flatnonzero(share >= x)[0]] if np.any(share >= x) else np.inf for x in (0.1, 0.9)]
+    share = y / final
+
+    def reached(test: Callable[[Array], Array], k: int) -> float:
+        """When the test holds first, after times[k - 1] and at times[k] at the latest."""
+        low, high = float(times[max(k - 1, 0)]), float(times[k])
+        for _ in range(0 if t is not None or k == 0 else 60):
+            near = np.linspace(low, high, 9)[1:-1]
+            if G.is_discrete:
+                near = G.dt * np.unique(np.rint(near / G.dt))
+                near = near[(near > low) & (near < high)]
+            if not len(near) or high - low <= 1e-9 * high:
+                break
+            held = np.append(test(curve.at(near)[:, 0] / final), True)
+            j = int(np.argmax(held))
+            low, high = np.concatenate([[low], near, [high]])[[j, j + 1]]
+        return high
+
+    rising = [
+        reached(partial(np.less_equal, x), int(np.argmax(share >= x))) if np.any(share >= x) else np.inf
+        for x in (0.1, 0.9)
+    ]
     outside = np.flatnonzero(np.abs(share - 1) > band)
-    last = len(share) - 1
-    settled = 0.0 if not len(outside) else np.inf if outside[-1] == last else float(found.t[outside[-1] + 1])
-    return StepInfo(final, float(reached[1] - reached[0]), settled, max(float(share.max()) - 1, 0.0))
+    if not len(outside):
+        settled = 0.0
+    elif outside[-1] == len(share) - 1:
+        settled = np.inf
+    else:
+        settled = reached(lambda s: np.abs(s - 1) <= band, int(outside[-1] + 1))
+    k = int(np.argmax(share))
+    top = float(share[k])
+    if t is None and not G.is_discrete:
+        low, high = times[max(k - 1, 0)], times[min(k + 1, len(times) - 1)]
+        top = max(top, float((curve.at(np.linspace(low, high, 200))[:, 0] / final).max()))
+    return StepInfo(final, float(rising[1] - rising[0]), float(settled), max(top - 1, 0.0))

@@ -47,7 +47,13 @@ def c2d(G: StateSpace, dt: float, *, method: str = "zoh", prewarp: float | None 
         C_E = np.linalg.solve(E.T, C.T).T
         matrices = X[:, : len(A)], X[:, len(A) :], r * C_E, D + C_E @ B
     else:
-        Phi, G0, G1 = held(A, B, dt)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Phi, G0, G1 = held(A, B, dt)
+        if not (np.isfinite(Phi).all() and np.isfinite(G0).all()):
+            fastest = G.poles()[-1]
+            raise NumericalError(
+                f"c2d: within one sample of {dt:g} s the system grows beyond all numbers, it has the pole {fastest:.6g}"
+            )
         matrices = Phi, G0, C, D
         if method == "foh":  # x shifted by G1 u takes the next sample out of the equation
             matrices = Phi, G0 + Phi @ G1 - G1, C, D + C @ G1

@@ -138,7 +138,7 @@ class SecondOrder:
     def truncated(self, keep: Any) -> SecondOrder:
         """Only the undamped modes with these numbers (from 0, by frequency); couplings by damping to others are dropped."""
         m = self.in_modes()
-        at = np.atleast_1d(np.asarray(keep, dtype=int))
+        at = arguments.picked("truncated", "keep", [f"mode {k}" for k in range(self.size)], keep)
         return SecondOrder(
             m.M[np.ix_(at, at)], m.D[np.ix_(at, at)], m.K[np.ix_(at, at)], m.F[at], m.C_q[:, at], m.C_v[:, at],
             self.input_names, self.output_names,
@@ -176,6 +176,35 @@ class SecondOrder:
         S, R = (semidefinite_root(_within(A, X, band)[:n, :n]) for A, X in ((G.A, P), (G.A.T, Q)))
         U, s, V = np.linalg.svd(R.T @ S)
         return (S, R), s, U, V
+
+    __array_ufunc__ = None
+
+    def __rmul__(self, other: Any) -> StateSpace:
+        return other * self.to_statespace()
+
+    def __mul__(self, other: Any) -> StateSpace:
+        return self.to_statespace() * other
+
+    def __add__(self, other: Any) -> StateSpace:
+        return self.to_statespace() + other
+
+    __radd__ = __add__
+
+    def __neg__(self) -> StateSpace:
+        return -self.to_statespace()
+
+    def __sub__(self, other: Any) -> StateSpace:
+        return self.to_statespace() - other
+
+    def __rsub__(self, other: Any) -> StateSpace:
+        return other - self.to_statespace()
+
+    def __truediv__(self, number: float) -> StateSpace:
+        return self.to_statespace() / number
+
+    def __repr__(self) -> str:
+        counts = (("position", self.size), ("input", self.F.shape[1]), ("output", len(self.C_q)))
+        return f"<SecondOrder: {', '.join(f'{n} {what}' + 's' * (n != 1) for what, n in counts)}>"
 
     def _in(self, left: Array, T: Array, *, M: Array, K: Array | None = None) -> SecondOrder:
         K = left @ self.K @ T if K is None else K

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import is_number
 from alembert.control import arguments
 from alembert.errors import ArgumentError, NumericalError
 
@@ -203,20 +204,22 @@ class StateSpace:
     # --- algebra ---------------------------------------------------------------------------------------------
 
     def __mul__(self, other: Any) -> StateSpace:
-        from alembert.control.interconnection import series, static
+        from alembert.control.interconnection import product
 
         if getattr(other, "is_uncertain", False):
             return _with_elements(self) * other
-        if np.ndim(other) == 0 and not isinstance(other, StateSpace):
+        other = _operand(other)
+        if is_number(other):
             return self.with_matrices(self.A, self.B * other, self.C, self.D * other)
-        return series(other if isinstance(other, StateSpace) else static(other), self)
+        return product(other, self)
 
     def __rmul__(self, other: Any) -> StateSpace:
-        from alembert.control.interconnection import series, static
+        from alembert.control.interconnection import product
 
         if getattr(other, "is_uncertain", False):
             return _with_elements(other) * self
-        return self * other if np.ndim(other) == 0 else series(self, static(other))
+        other = _operand(other)
+        return self * other if is_number(other) else product(self, other)
 
     __matmul__ = __mul__
     __rmatmul__ = __rmul__
@@ -224,13 +227,14 @@ class StateSpace:
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> StateSpace:
-        from alembert.control.interconnection import parallel, static
+        from alembert.control.interconnection import parallel
 
         if getattr(other, "is_uncertain", False):
             return _with_elements(self) + other
-        if np.ndim(other) == 0 and not isinstance(other, StateSpace):
+        other = _operand(other)
+        if is_number(other):
             return self.with_matrices(self.A, self.B, self.C, self.D + other)
-        return parallel(self, other if isinstance(other, StateSpace) else static(other))
+        return parallel(self, other)
 
     __radd__ = __add__
 
@@ -238,8 +242,7 @@ class StateSpace:
         return self.with_matrices(self.A, self.B, -self.C, -self.D)
 
     def __sub__(self, other: Any) -> StateSpace:
-        known = isinstance(other, StateSpace) or getattr(other, "is_uncertain", False)
-        return self + (-other if known else -np.asarray(other))
+        return self + -(other if getattr(other, "is_uncertain", False) else _operand(other))
 
     def __rsub__(self, other: Any) -> StateSpace:
         return -self + other
@@ -336,14 +339,17 @@ class StateSpace:
         """G(0), or G(1) of a sampled system."""
         try:
             return self.at(1.0 if self.is_discrete else 0.0).real
-        except np.linalg.LinAlgError:
+        except NumericalError:
             raise NumericalError(
                 f"dc_gain: the system integrates, it has a pole at {1 if self.is_discrete else 0}"
             ) from None
 
     def at(self, s: complex) -> Array:
         """G(s) = C (s - A)^-1 B + D at one point of the complex plane."""
-        return np.asarray(self.C @ np.linalg.solve(s * np.eye(self.order) - self.A, self.B) + self.D)
+        try:
+            return np.asarray(self.C @ np.linalg.solve(s * np.eye(self.order) - self.A, self.B) + self.D)
+        except np.linalg.LinAlgError:
+            raise NumericalError(f"at: {s:.6g} is a pole, the response is infinite there") from None
 
     def frequency_response(self, frequency: Any) -> FrequencyResponse:
         """G(jw), or G(exp(jw dt)), at frequencies in rad/s."""
@@ -440,6 +446,13 @@ class StateSpace:
 
 def _listed(names: Sequence[str] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _operand(value: Any) -> Any:
+    """A number or a system, of what stands beside * + and -."""
+    from alembert.control.system_arguments import read_system
+
+    return value if is_number(value) else read_system("StateSpace", "an operand", value, True)
 
 
 def _with_elements(value: Any) -> Any:

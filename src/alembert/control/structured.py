@@ -37,6 +37,8 @@ from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
+from alembert.control.reachability import minimal
+from alembert.control.responses import StepCurve
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
 from alembert.control.system_arguments import read_system
@@ -46,13 +48,10 @@ Array = np.ndarray
 GOALS = ("hinf", "h2", "peak")
 _MET = 1e-4  # relative: by how much a limit may be missed
 _PENALTIES = (10.0, 1e2, 1e3, 1e4)  # of a limit missed by its own size, in objectives
-_TIMES = 120  # at which the response to a step is looked at, for few periods of every pole
-_FEW, _PERIODS = 6, 375  # of a pole: those that are always looked at, and at most
 _NEARLY, _PEAKS = (
     0.98,
     10,
 )  # of the largest at 20 times a period, 1.2 % below at most: peaks looked at more closely
-_DISTINCT = 1e8  # condition of eigenvectors up to which responses are sums of exponentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,12 @@ def fixed_order(order: int, controls: int, measurements: int, *, free: Any = Non
     """A_K tridiagonal, B_K, C_K and D_K free; `free` (controls, measurements) marks the entries of D_K that are."""
     n, m, p = order, controls, measurements
     mask = np.zeros((n + m, n + p), bool)
-    mask[n:, n:] = True if free is None else np.asarray(free, dtype=bool)
+    marked = np.ones((controls, measurements), dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if marked.shape != (controls, measurements):
+        raise ArgumentError(
+            f"fixed_order: free has shape {marked.shape}, expected ({controls}, {measurements}), the entries of D_K"
+        )
+    mask[n:, n:] = marked
     mask[:n, n:] = mask[n:, :n] = True
     for i in range(n):
         for j in range(n):
@@ -163,8 +167,8 @@ def tune(
     """The parameters of a structure that make the sum of the goals small, for the worst of the plants.
 
     `structure` is a `ControllerStructure`, or the order of a full one. `start` gives parameters to begin with, besides
-    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it. Goals with a
-    `limit` are not made small, but kept below it.
+    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it, of all poles
+    that a controller can move (not those of weights). Goals with a `limit` are not made small, but kept below it.
     """
     if not (0 <= damping < 1 and decay >= 0):
         raise ArgumentError(
@@ -261,6 +265,13 @@ class _Loop:
         self.D11 = P.D[:p1, :m1]
         self.D12 = np.hstack([np.zeros((p1, k)), P.D[:p1, m1:]])
         self.D21 = np.vstack([np.zeros((k, m1)), P.D[p1:, :m1]])
+        # poles that no controller moves, of weights above all, are stable, and are nobody's decay or damping
+        part = minimal(StateSpace(P.A, P.B[:, m1:], P.C[p1:]), 1e-10)
+        self.moved = (
+            scipy.linalg.block_diag(part.A, np.zeros((k, k))),
+            scipy.linalg.block_diag(part.B, np.eye(k))[:, [*range(m, m + k), *range(m)]],
+            scipy.linalg.block_diag(part.C, np.eye(k))[[*range(p, p + k), *range(p)]],
+        )
         self.structure = structure
         self.names = P.input_names[:m1], P.output_names[:p1]
 
@@ -275,8 +286,8 @@ class _Loop:
 
     def abscissa(self, x: Array, decay: float = 0.0, damping: float = 0.0) -> tuple[float, Array]:
         """(4), of the pole that is farthest outside; negative where all are where they are asked to be."""
-        A = self.closed(x)[0]
-        values, X = np.linalg.eig(A)
+        A, B, C = self.moved
+        values, X = np.linalg.eig(A + B @ self.structure.matrix(x) @ C)
         outside = _outside(values, decay, damping)
         k = int(np.argmax(outside))
         try:
@@ -285,14 +296,14 @@ class _Loop:
             return float(outside[k]), np.zeros(self.structure.size)
         slanted = decay < damping * abs(values[k])
         turn = 1 + damping * values[k].conj() / abs(values[k]) if slanted else 1.0
-        return float(outside[k]), self._gradient((turn * np.outer(y @ self.B2, self.C2 @ X[:, k])).real)
+        return float(outside[k]), self._gradient((turn * np.outer(y @ B, C @ X[:, k])).real)
 
     def value(
         self, x: Array, goals: Sequence[Goal], decay: float, damping: float, heavy: float
     ) -> tuple[float, Array]:
         """The sum of the goals and its gradient; infinite where a pole is not where it is asked to be."""
-        A = self.closed(x)[0]
-        poles = np.linalg.eigvals(A)
+        A, B, C = self.moved
+        poles = np.linalg.eigvals(A + B @ self.structure.matrix(x) @ C)
         if not np.all(np.isfinite(poles)) or _outside(poles, decay, damping).max(initial=-np.inf) >= 0:
             return np.inf, np.zeros(len(x))
         total, gradient = 0.0, np.zeros(len(x))
@@ -373,35 +384,11 @@ def _outside(poles: Array, decay: float, damping: float) -> Array:
 def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, int, float]:
     """The largest |z_i| of x' = A x + b from rest, z = C x + d, with i and its time.
 
-    Looked at 20 times a period of every pole, until it has died out (375 periods at most: modes that lie close together
-    are largest after many), and on to the end of the slowest, then between the neighbours of the largest ones.
+    Looked at where `StepCurve` does, then between the neighbours of the largest ones.
     """
-    n = len(A)
-    poles, V = np.linalg.eig(A)
-    modal = bool(np.linalg.cond(V) < _DISTINCT)
-    if modal:
-        weights = (C @ V) * np.linalg.solve(V, b.astype(complex))
-
-    def at(times: Array) -> Array:
-        """(times, outputs)"""
-        if modal:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                grown = np.where(poles == 0, times[:, None], np.expm1(times[:, None] * poles) / poles)
-            return np.asarray((grown @ weights.T).real + d)
-        whole = np.zeros((n + 1, n + 1))
-        whole[:n, :n], whole[:n, n] = A, b
-        return np.array([C @ scipy.linalg.expm(whole * t)[:n, n] + d for t in times])
-
-    sizes = np.abs(poles)
-    fast, slow = float(sizes.max(initial=1e-9)), float((-poles.real).min(initial=1.0))
-    most = _PERIODS if modal else 6 * _FEW
-    times = [np.linspace(0, _FEW * 2 * np.pi / size, _TIMES) for size in sizes[sizes > 0]]
-    for pole in poles[poles.imag > 0]:
-        periods = np.clip(5 * abs(pole) / (2 * np.pi * max(-pole.real, 1e-12 * abs(pole))), _FEW, most)
-        times.append(np.linspace(0, periods * 2 * np.pi / abs(pole), int(periods * _TIMES / _FEW)))
-    times.append(np.geomspace(0.01 / fast, 12 / max(slow, 1e-12 * fast), _TIMES))
-    grid = np.unique(np.concatenate([[0.0], *times]))
-    z = np.abs(at(grid))
+    curve = StepCurve(A, b, C, d)
+    grid = curve.grid()
+    z = np.abs(curve.at(grid))
     padded = np.pad(z, ((1, 1), (0, 0)))
     peaks = np.argwhere((z >= padded[:-2]) & (z >= padded[2:]) & (z >= _NEARLY * z.max()))
     best, where, when = -1.0, 0, 0.0
@@ -412,7 +399,7 @@ def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, 
         # finer grids between the neighbours: to 1e-5 of the first, and of the value to its square
         for _ in range(4):
             near = np.linspace(low, high, 33)
-            value = np.abs(at(near)[:, i])
+            value = np.abs(curve.at(near)[:, i])
             j = int(np.argmax(value))
             if value[j] > best:
                 best, where, when = float(value[j]), i, float(near[j])

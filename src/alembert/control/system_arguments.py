@@ -17,9 +17,12 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
-def takes_systems(*, gains: bool = False) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+def takes_systems(
+    *, gains: bool = False, uncertain: bool = False
+) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """For functions of systems: arguments that are annotated as StateSpace may be anything that has `to_statespace()`, such
-    as a linear model of a mechanism, and with `gains` numbers and matrices; others are refused."""
+    as a linear model of a mechanism, with `gains` numbers and matrices, and with `uncertain` systems that have elements;
+    others are refused."""
 
     def reading(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         parameters = inspect.signature(function).parameters
@@ -31,11 +34,11 @@ def takes_systems(*, gains: bool = False) -> Callable[[Callable[_Given, _Result]
         def read(*args: Any, **keywords: Any) -> _Result:
             named = [names[0]] * len(args) if listed else names
             args = tuple(
-                read_system(function.__name__, name, x, gains) if name in systems else x
+                read_system(function.__name__, name, x, gains, uncertain) if name in systems else x
                 for name, x in zip(named + [""] * len(args), args, strict=False)
             )
             keywords = {
-                k: read_system(function.__name__, k, x, gains) if k in systems else x
+                k: read_system(function.__name__, k, x, gains, uncertain) if k in systems else x
                 for k, x in keywords.items()
             }
             return function(*args, **keywords)
@@ -45,10 +48,16 @@ def takes_systems(*, gains: bool = False) -> Callable[[Callable[_Given, _Result]
     return reading
 
 
-def read_system(function: str, name: str, given: Any, gains: bool = False) -> Any:
+def read_system(function: str, name: str, given: Any, gains: bool = False, uncertain: bool = False) -> Any:
     """One argument of `takes_systems`."""
-    if isinstance(given, StateSpace) or getattr(given, "is_uncertain", False):
+    if isinstance(given, StateSpace):
         return given
+    if has_elements(given):
+        if uncertain:
+            return given.to_uncertain_system() if hasattr(given, "to_uncertain_system") else given
+        raise ArgumentError(
+            f"{function}: {name} has uncertain elements, expected a StateSpace; at(...) gives one for some of their values"
+        )
     if hasattr(given, "to_statespace"):
         return given.to_statespace()
     plain = isinstance(given, (int, float, np.ndarray, np.number)) or _is_matrix(given)
@@ -69,6 +78,11 @@ def read_system(function: str, name: str, given: Any, gains: bool = False) -> An
     raise ArgumentError(
         f"{function}: {name} is of type {type(given).__name__}, expected a StateSpace; {hint}"
     )
+
+
+def has_elements(*given: Any) -> bool:
+    """Whether one of them is uncertain."""
+    return any(getattr(x, "is_uncertain", False) or hasattr(x, "to_uncertain_system") for x in given)
 
 
 def _is_matrix(given: Any) -> bool:

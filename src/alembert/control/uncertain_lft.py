@@ -22,6 +22,7 @@ A number may be moved past matrices, the others not: each use of a full or secto
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,10 @@ class Uncertain:
             M11, np.vstack([a.M12 @ b.M22, b.M12]), np.hstack([a.M21, a.M22 @ b.M21]), a.M22 @ b.M22, a, b
         )
 
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} x {n}" for name, n in self.copies.items() if n)
+        return f"<Uncertain: shape {self.shape}, {listed or 'no elements'}>"
+
     __array_ufunc__ = None
     is_uncertain = True
 
@@ -179,11 +184,14 @@ class Uncertain:
         return uncertain(other) * self.inverse()
 
     def __pow__(self, power: int) -> Uncertain:
-        if power != int(power) or power < 1:
-            raise ArgumentError(f"Uncertain: power {power!r}, expected a whole number from 1")
-        found = self
-        for _ in range(int(power) - 1):
-            found = found * self
+        if power != int(power) or not self.shape[0] == self.shape[1]:
+            raise ArgumentError(
+                f"Uncertain: shape {self.shape} to the power {power!r}, expected a square matrix and a whole number"
+            )
+        base = self if power > 0 else self.inverse()
+        found = base if power else uncertain(np.eye(self.shape[0]))
+        for _ in range(abs(int(power)) - 1):
+            found = found @ base
         return found
 
     def inverse(self) -> Uncertain:
@@ -225,7 +233,7 @@ class Uncertain:
 
 def parameter(name: str, low: float, high: float) -> Uncertain:
     """A number between `low` and `high`, by name."""
-    if not low < high:
+    if not -np.inf < low < high < np.inf:
         raise ArgumentError(f"parameter: {name!r} is between {low!r} and {high!r}, expected a range")
     one = np.ones((1, 1))
     return Uncertain(
@@ -280,6 +288,12 @@ def uncertain(value: Any) -> Uncertain:
     """A matrix of numbers and `Uncertain`s (a list of rows), or one of them."""
     if isinstance(value, Uncertain):
         return value
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)) and any(isinstance(x, Uncertain) for x in value):
+        raise ArgumentError(
+            "uncertain: a list of elements, expected a list of rows, such as [[a, b], [0, 1]]"
+        )
     if isinstance(value, (list, tuple)) and any(
         isinstance(x, Uncertain) for row in value if isinstance(row, (list, tuple)) for x in row
     ):
@@ -316,15 +330,18 @@ def least_copies(
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 
-def merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Uncertain) -> Uncertain:
+def merged(M11: Array, M12: Array, M21: Array, M22: Array, *parts: Uncertain) -> Uncertain:
     """Copies of one parameter next to each other, and no more than needed."""
-    for name in a.ranges.keys() & b.ranges.keys():
-        if a.ranges[name] != b.ranges[name]:
-            raise ArgumentError(f"Uncertain: {name!r} has the ranges {a.ranges[name]} and {b.ranges[name]}")
-        kinds = [(x.kinds.get(name, "real"), x.sizes.get(name, 1)) for x in (a, b)]
-        if kinds[0] != kinds[1]:
-            raise ArgumentError(f"Uncertain: {name!r} is of kind {kinds[0][0]} and of kind {kinds[1][0]}")
-    owners = [name for part in (a, b) for name, n in part.copies.items() for _ in range(n)]
+    for a, b in itertools.combinations(parts, 2):
+        for name in a.ranges.keys() & b.ranges.keys():
+            if a.ranges[name] != b.ranges[name]:
+                raise ArgumentError(
+                    f"Uncertain: {name!r} has the ranges {a.ranges[name]} and {b.ranges[name]}"
+                )
+            kinds = [(x.kinds.get(name, "real"), x.sizes.get(name, 1)) for x in (a, b)]
+            if kinds[0] != kinds[1]:
+                raise ArgumentError(f"Uncertain: {name!r} is of kind {kinds[0][0]} and of kind {kinds[1][0]}")
+    owners = [name for part in parts for name, n in part.copies.items() for _ in range(n)]
     names = list(dict.fromkeys(owners))
     order = [k for name in names for k, owner in enumerate(owners) if owner == name]
     made = Uncertain(
@@ -333,9 +350,10 @@ def merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Unce
         M21[:, order],
         M22,
         {name: owners.count(name) for name in names},
-        {**a.ranges, **b.ranges},
-        {**a.kinds, **b.kinds},
-        {**a.sizes, **b.sizes},
+        *(
+            {k: x for part in parts for k, x in getattr(part, of).items()}
+            for of in ("ranges", "kinds", "sizes")
+        ),
     )
     return made.reduced()
 

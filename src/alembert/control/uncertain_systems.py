@@ -10,11 +10,15 @@ uses of one element that come together are reduced as far as its kind allows.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from alembert.arguments import is_number
+from alembert.control import arguments
 from alembert.control.interconnection import append, close, lft, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
@@ -33,9 +37,23 @@ class UncertainSystem:
     matrix: Uncertain
     order: int
     dt: float = 0.0
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
+    input_units: tuple[str, ...] = ()
+    output_units: tuple[str, ...] = ()
+    """signals, as a `StateSpace` has them; left out, they are u0, y0 and so on, without units"""
 
     is_uncertain = True
     __array_ufunc__ = None
+
+    def __post_init__(self) -> None:
+        for kind, letter, count in (("output", "y", self.shape[0]), ("input", "u", self.shape[1])):
+            for what, checked in (("names", arguments.names), ("units", arguments.units)):
+                argument = f"{kind}_{what}"
+                given = getattr(self, argument) or None
+                extra = (letter,) if what == "names" else ()
+                found = checked("UncertainSystem", argument, given, count, *extra)
+                object.__setattr__(self, argument, found)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,7 +68,51 @@ class UncertainSystem:
     def at(self, **values: Any) -> StateSpace:
         """The system for some values of the elements; those left out have their means."""
         n, M = self.order, self.matrix.at(**values)
-        return StateSpace(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], self.dt)
+        return StateSpace(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], self.dt, **self._signals())
+
+    def _signals(self) -> dict[str, Any]:
+        return {
+            name: getattr(self, name)
+            for name in ("input_names", "output_names", "input_units", "output_units")
+        }
+
+    def __getitem__(self, key: Any) -> UncertainSystem:
+        """Outputs and inputs by name, number, slice or list, as of a `StateSpace`."""
+        named = static(np.zeros(self.shape)).renamed(inputs=self.input_names, outputs=self.output_names)[key]
+        rows, columns = (
+            [names.index(name) for name in part]
+            for names, part in (
+                (self.output_names, named.output_names),
+                (self.input_names, named.input_names),
+            )
+        )
+        U, states = self.matrix, range(self.order)
+        i, j = [*states, *(self.order + k for k in rows)], [*states, *(self.order + k for k in columns)]
+        part = U.with_parts(U.M11, U.M12[:, j], U.M21[i], U.M22[np.ix_(i, j)]).reduced()
+        return UncertainSystem(
+            part,
+            self.order,
+            self.dt,
+            named.input_names,
+            named.output_names,
+            tuple(self.input_units[k] for k in columns),
+            tuple(self.output_units[k] for k in rows),
+        )
+
+    def renamed(
+        self, *, inputs: Sequence[str] | str | None = None, outputs: Sequence[str] | str | None = None
+    ) -> UncertainSystem:
+        """The same system with other names of signals."""
+        named = static(np.zeros(self.shape)).renamed(inputs=inputs, outputs=outputs)
+        return dataclasses.replace(
+            self,
+            input_names=self.input_names if inputs is None else named.input_names,
+            output_names=self.output_names if outputs is None else named.output_names,
+        )
+
+    def samples(self, count: int, *, seed: int = 0) -> list[StateSpace]:
+        """The systems at the values that `matrix.sampled(count)` gives: corners first, then random ones."""
+        return [self.at(**values) for values in self.matrix.sampled(count, seed=seed)]
 
     def open(self) -> StateSpace:
         """(1): the system from (w, u) to (z, y) that w = Delta z closes; `mu_peak` and `dksyn` take it with `blocks`."""
@@ -88,33 +150,43 @@ class UncertainSystem:
 
     def __mul__(self, other: Any) -> UncertainSystem:
         """`other` first."""
-        G = as_uncertain_system(other)
-        return _wired("*", G, self, out=1)
+        if is_number(other):
+            return self * (np.eye(self.shape[1]) * other)
+        return _product(as_uncertain_system(other), self)
 
     def __rmul__(self, other: Any) -> UncertainSystem:
-        return as_uncertain_system(other) * self
+        return self * other if is_number(other) else as_uncertain_system(other) * self
 
     def __add__(self, other: Any) -> UncertainSystem:
-        return _wired("+", self, as_uncertain_system(other), beside=True, out=2)
+        return _sum(self, as_uncertain_system(np.full(self.shape, other) if is_number(other) else other))
 
     __radd__ = __add__
 
     def __neg__(self) -> UncertainSystem:
-        return as_uncertain_system(-np.eye(self.shape[0])) * self
+        return self * -1.0
 
     def __sub__(self, other: Any) -> UncertainSystem:
-        return self + -as_uncertain_system(other)
+        return self + (-other if is_number(other) else -as_uncertain_system(other))
 
     def __rsub__(self, other: Any) -> UncertainSystem:
-        return as_uncertain_system(other) - self
+        return -self + other
+
+    def __truediv__(self, number: float) -> UncertainSystem:
+        if not is_number(number) or number == 0:
+            raise ArgumentError(f"UncertainSystem: divided by {number!r}, expected a number other than zero")
+        return self * (1.0 / number)
 
     def feedback(self, K: Any = 1.0, *, sign: int = -1) -> UncertainSystem:
         """u = r + sign K y around this system; negative feedback unless `sign` is 1. From r to y."""
         if sign not in (-1, 1):
             raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
         p, m = self.shape
-        K = np.eye(m, p) * K if np.ndim(K) == 0 and isinstance(K, int | float) and p == m else K
-        return _wired("feedback", self, as_uncertain_system(K), back=sign, out=0)
+        K = as_uncertain_system(np.eye(m) * K if is_number(K) and p == m else K)
+        _fit("feedback", K.shape == (m, p), self, K)
+        F = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
+        E, L = np.eye(m + p, m), np.eye(p, p + m)
+        found = joined("feedback", [self, K], F, E, L)
+        return dataclasses.replace(found, **self._signals())
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -127,15 +199,35 @@ def as_uncertain_system(value: Any) -> UncertainSystem:
     """A system, an `Uncertain` matrix or numbers, as a system with elements."""
     if isinstance(value, UncertainSystem):
         return value
+    for conversion in ("to_uncertain_system", "to_statespace"):
+        if hasattr(value, conversion):
+            return as_uncertain_system(getattr(value, conversion)())
     if isinstance(value, StateSpace):
         A, B, C, D = value.matrices
-        return UncertainSystem(uncertain(np.block([[A, B], [C, D]])), value.order, value.dt)
+        return UncertainSystem(
+            uncertain(np.block([[A, B], [C, D]])),
+            value.order,
+            value.dt,
+            value.input_names,
+            value.output_names,
+            value.input_units,
+            value.output_units,
+        )
     return UncertainSystem(uncertain(value), 0)
 
 
-def uncertain_system(A: Any, B: Any, C: Any, D: Any = None, *, dt: float = 0.0) -> UncertainSystem:
+def uncertain_system(
+    A: Any,
+    B: Any,
+    C: Any,
+    D: Any = None,
+    *,
+    dt: float = 0.0,
+    inputs: Sequence[str] | str = (),
+    outputs: Sequence[str] | str = (),
+) -> UncertainSystem:
     """From matrices of numbers and `Uncertain`s, continuous or sampled every `dt` seconds; copies that do nothing are taken
-    out of the whole."""
+    out of the whole. `inputs` and `outputs` name the signals."""
     a, b, c = (uncertain(X) for X in (A, B, C))
     d = uncertain(np.zeros((c.shape[0], b.shape[1])) if D is None else D)
     n = a.shape[0]
@@ -144,47 +236,91 @@ def uncertain_system(A: Any, B: Any, C: Any, D: Any = None, *, dt: float = 0.0) 
             f"uncertain_system: A, B, C and D have shapes {a.shape}, {b.shape}, {c.shape} and {d.shape}, which do not fit"
         )
     whole = stacked([stacked([a, b], 1), stacked([c, d], 1)], 0).reduced()
-    return UncertainSystem(whole, n, static(1.0, dt=dt).dt)
+    named = ((x,) if isinstance(x, str) else tuple(x) for x in (inputs, outputs))
+    return UncertainSystem(whole, n, static(1.0, dt=dt).dt, *named)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 
-def _wired(
-    function: str, G: UncertainSystem, K: UncertainSystem, *, back: int = 0, beside: bool = False, out: int
+def joined(
+    function: str, systems: Sequence[UncertainSystem], F: Array, E: Array, L: Array, tap: Array | None = None
 ) -> UncertainSystem:
-    """u_G = r + back y_K;  u_K = y_G, or r where it is `beside` G; the outputs are those of G (0), K (1) or both (2)."""
-    (pg, mg), (pk, mk) = G.shape, K.shape
-    wants = {"*": mk == pg, "+": (pg, mg) == (pk, mk), "feedback": (mk, pk) == (pg, mg)}
-    if not wants[function]:
-        raise ArgumentError(
-            f"UncertainSystem: {function}: systems of shape {G.shape} and {K.shape} do not fit"
-        )
-    both = append(G.open(), K.open())
-    a, b = len(G.matrix.M11), len(K.matrix.M11)
-    # inputs (w_G, u_G, w_K, u_K), outputs (z_G, y_G, z_K, y_K)
-    F = np.zeros((a + mg + b + mk, a + pg + b + pk))
-    E = np.zeros((a + mg + b + mk, a + b + mg))
-    E[:a, :a], E[a + mg : a + mg + b, a : a + b] = np.eye(a), np.eye(b)
-    E[a : a + mg, a + b :] = np.eye(mg)
-    if back:
-        F[a : a + mg, a + pg + b :] = back * np.eye(mg)
-    if beside:
-        E[a + mg + b :, a + b :] = np.eye(mk)
-    else:
-        F[a + mg + b :, a : a + pg] = np.eye(mk)
-    P = close(f"UncertainSystem: {function}", both, F, E)
-    own, others = np.eye(pg, len(F[0]), a), np.eye(pk, len(F[0]), a + pg + b)
-    picked = [own, others, own + others if pg == pk else own][out]
-    L = np.vstack([np.eye(a, len(F[0])), np.eye(b, len(F[0]), a + pg), picked])
-    C, D = L @ P.C, L @ P.D
-    n, k = P.order, a + b
-    whole = merged(
+    """Systems side by side with u = F y + E r, from r to L y (+ `tap` u); elements are pulled out, and put back."""
+    both = append(*(G.open() for G in systems))
+    # inputs (w_1, u_1, w_2, u_2, ...), outputs (z_1, y_1, ...)
+    own = {"w": [], "u": [], "y": []}  # type: dict[str, list[int]]
+    row = column = 0
+    for G in systems:
+        k, (p, m) = len(G.matrix.M11), G.shape
+        own["w"] += range(column, column + k)
+        own["u"] += range(column + k, column + k + m)
+        own["y"] += range(row + k, row + k + p)
+        row, column = row + k + p, column + k + m
+    elements = np.setdiff1d(np.arange(row), own["y"])
+    k = len(elements)
+    Fs, Es = np.zeros((column, row)), np.zeros((column, k + E.shape[1]))
+    Fs[np.ix_(own["u"], own["y"])] = F
+    Es[own["w"], :k] = np.eye(k)
+    Es[own["u"], k:] = E
+    P = close(function, both, Fs, Es, tap=True)
+    whole_L = np.zeros((k + len(L), row + column))
+    whole_L[:k][:, elements] = np.eye(k)
+    whole_L[k:, own["y"]] = L
+    if tap is not None:
+        whole_L[k:, [row + i for i in own["u"]]] = tap
+    C, D = whole_L @ P.C, whole_L @ P.D
+    M = (
         D[:k, :k],
         np.hstack([C[:k], D[:k, k:]]),
         np.vstack([P.B[:, :k], D[k:, :k]]),
         np.block([[P.A, P.B[:, k:]], [C[k:], D[k:, k:]]]),
-        G.matrix,
-        K.matrix,
     )
-    return UncertainSystem(whole, n, P.dt)
+    return UncertainSystem(merged(*M, *(G.matrix for G in systems)), P.order, P.dt)
+
+
+def _product(first: UncertainSystem, then: UncertainSystem) -> UncertainSystem:
+    """`then * first`; a system with one input and one output multiplies every entry of another."""
+    if first.shape[0] != then.shape[1] and (1, 1) in (first.shape, then.shape):
+        one, many = (first, then) if first.shape == (1, 1) else (then, first)
+        each = side_by_side(*[one] * min(many.shape))
+        first, then = (many, each) if each.shape[0] == many.shape[0] else (each, many)
+        names = many._signals()
+    else:
+        names = {
+            "input_names": first.input_names,
+            "output_names": then.output_names,
+            "input_units": first.input_units,
+            "output_units": then.output_units,
+        }
+    _fit("*", then.shape[1] == first.shape[0], then, first)
+    (pf, mf), (pt, mt) = first.shape, then.shape
+    F = np.block([[np.zeros((mf, pf + pt))], [np.eye(mt), np.zeros((mt, pt))]])
+    found = joined("*", [first, then], F, np.eye(mf + mt, mf), np.eye(pt, pf + pt, pf))
+    return dataclasses.replace(found, **names)
+
+
+def _sum(G: UncertainSystem, H: UncertainSystem) -> UncertainSystem:
+    _fit("+", G.shape == H.shape, G, H)
+    p, m = G.shape
+    twice = np.vstack([np.eye(m), np.eye(m)])
+    found = joined("+", [G, H], np.zeros((2 * m, 2 * p)), twice, np.hstack([np.eye(p), np.eye(p)]))
+    return dataclasses.replace(found, **G._signals())
+
+
+def side_by_side(*systems: UncertainSystem) -> UncertainSystem:
+    """Block diagonal."""
+    p, m = (sum(G.shape[i] for G in systems) for i in (0, 1))
+    found = joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p))
+    parts = [G._signals() for G in systems]
+    chained: dict[str, Any] = {name: tuple(x for part in parts for x in part[name]) for name in parts[0]}
+    for name in ("input_names", "output_names"):
+        chained[name] = arguments.distinct(chained[name])
+    return dataclasses.replace(found, **chained)
+
+
+def _fit(function: str, fits: bool, G: UncertainSystem, K: UncertainSystem) -> None:
+    if not fits:
+        raise ArgumentError(
+            f"UncertainSystem: {function}: systems of shape {G.shape} and {K.shape} do not fit"
+        )

@@ -21,6 +21,7 @@ it is more than rounding, becomes a full block of that size in Delta.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,6 +96,21 @@ class UncertainLinearModel:
     nominal: LinearModel
     certificate: Certificate
     _family: Callable[[Mapping[str, Any]], LinearModel] = field(repr=False)
+
+    def to_uncertain_system(self) -> UncertainSystem:
+        """What `al.control` joins with other systems by the names of signals."""
+        if not self.certificate.exact:
+            raise UnsupportedError(
+                "to_uncertain_system: the transformation has a residual, which only mu of this family takes in"
+            )
+        point = self.nominal.to_statespace()
+        return dataclasses.replace(
+            self.system,
+            input_names=point.input_names,
+            output_names=point.output_names,
+            input_units=point.input_units,
+            output_units=point.output_units,
+        )
 
     @property
     def ranges(self) -> Mapping[str, tuple[float, float]]:
