@@ -213,7 +213,11 @@ def test_coordinates_of_the_equation_of_motion():
         refusal(ArgumentError, symbolic.mass_matrix, Q, at=Q)
         == "mass_matrix: at is for independent coordinates"
     )
-    for function, x in (("inverse_mass_matrix", ()), ("solve_mass_matrix", (V,)), ("multiply_mass_matrix", (V,))):
+    for function, x in (
+        ("inverse_mass_matrix", ()),
+        ("solve_mass_matrix", (V,)),
+        ("multiply_mass_matrix", (V,)),
+    ):
         said = refusal(ArgumentError, getattr(symbolic, function), Q, *x, at=Q)
         assert said == f"{function}: at is for independent coordinates"
         said = refusal(ArgumentError, getattr(symbolic, function), Q, *x, coordinates="independent")

@@ -198,7 +198,8 @@ def test_a_batch_without_any_motion_left_takes_no_further_steps(model, monkeypat
     monkeypatch.setattr(Stepper, "python_step", lambda *given: (steps.append(1), step(*given))[1])
     options = {"members": 3, "duration": 5.0, "step": 0.01, "interval": 1.0, "block": 3, "backend": "batch"}
     run = ensemble(model, vary, controller=lambda t, q, v: 1e3 * v, **options)
-    assert len(run.failures) == 3 and np.isnan(run.q[:, -3:]).all()
+    assert len(run.failures) == 3
+    assert np.isnan(run.q[:, -3:]).all()
     assert 0 < len(steps) < 20
 
 

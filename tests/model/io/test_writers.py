@@ -119,16 +119,16 @@ def test_points_and_rods_in_mjcf(tmp_path, name):
     )
 
 
-@pytest.mark.parametrize(
-    "sensor", ['<mass value="0.2"/><inertia ixx="0" iyy="0" izz="0"', '<mass value="0"/><inertia ixx="0.1" iyy="0.2" izz="0.2"']
-)  # fmt: skip
-def test_what_is_fixed_keeps_its_mass_and_its_moments_in_mjcf(tmp_path, sensor):
+@pytest.mark.parametrize(("mass", "moment"), [(0.2, 0), (0, 0.1)])
+def test_what_is_fixed_keeps_its_mass_and_its_moments_in_mjcf(tmp_path, mass, moment):
     """A point, which MuJoCo refuses on fixed bodies too; and moments without mass, as some URDFs have them."""
     pytest.importorskip("mujoco")
     source, path = tmp_path / "source.urdf", tmp_path / "model.xml"
     source.write_text(f"""<robot name="r"><link name="base"/>
-      <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-      <link name="sensor"><inertial>{sensor} ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="arm"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="sensor"><inertial><mass value="{mass}"/>
+        <inertia ixx="{moment}" iyy="{moment}" izz="{moment}" ixy="0" ixz="0" iyz="0"/></inertial></link>
       <joint name="a" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/></joint>
       <joint name="s" type="fixed"><parent link="arm"/><child link="sensor"/><origin xyz="0 1 0"/></joint></robot>""")
     with warnings.catch_warnings():

@@ -369,5 +369,8 @@ def _parameters(draws: Mapping[str, Array]) -> dict[str, Array]:
 
 def ignore_what_is_recorded() -> None:
     """Members that fail are listed by number; the warnings about them are for those who simulate a batch."""
-    for told in (r"simulate: \d+ of \d+ motions are not finite", r"\w+: \d+ of \d+ states have no finite result"):
+    for told in (
+        r"simulate: \d+ of \d+ motions are not finite",
+        r"\w+: \d+ of \d+ states have no finite result",
+    ):
         warnings.filterwarnings("ignore", told, AlembertWarning)
