@@ -140,7 +140,7 @@ def test_systems_of_other_packages():
 def test_completion_shows_what_users_need():
     shown = set(dir(al))
     assert {"load", "simulate", "linearize", "control", "optimal", "view", "__version__"} <= shown
-    assert not {"arguments", "forking", "lowering", "meaning", "own_source"} & shown
+    assert not {"arguments", "forking", "lowering", "meaning"} & shown
     assert set(al.library.names()) <= set(dir(al.library))
     assert "Any" not in dir(al.library)
     assert "lqr" in dir(al.control)

@@ -12,7 +12,6 @@ ORDER = [
     "errors",
     "arguments",
     "meaning",
-    "own_source",
     "forking",
     "expression",
     "spatial",

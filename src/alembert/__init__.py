@@ -10,7 +10,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from alembert import own_source as _own_source
+from alembert import meaning as _meaning
 
 # isort: split
 from alembert import library as library
@@ -114,5 +114,5 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     """What users need: packages that only serve others do not get in the way of completion."""
-    own = {name for name, x in globals().items() if type(x) is not type(_own_source) or name in _PACKAGES}
+    own = {name for name, x in globals().items() if type(x) is not type(_meaning) or name in _PACKAGES}
     return sorted({*own, *_ON_FIRST_USE})

@@ -5,14 +5,16 @@ Those (simulate, optimise, linearize, identify) have the options that a task has
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
@@ -22,7 +24,6 @@ from alembert.cli.console import (
     Floating,
     ModelName,
     PackageDirs,
-    Parameters,
     Strict,
     argument,
     complete_file,
@@ -171,24 +172,131 @@ def new(
     )
 
 
-def _values(what: str) -> Any:
-    return option("JOINT=VALUE", f"{what} May be repeated.", complete=complete_joint)
+# --- a command for a task -------------------------------------------------------------------------------------------
 
-
-Position = Annotated[
-    list[str] | None, _values("Coordinates of a joint (pivot=pi/2, or with commas); others are neutral.")
-]
-Speed = Annotated[list[str] | None, _values("Speeds of a joint; others are zero.")]
-Effort = Annotated[list[str] | None, _values("Constant efforts on a joint; others are zero.")]
-
-
-def output(what: str) -> Any:
-    """An option for a file to write."""
-    return option("FILE", what)
-
-
-WRITTEN = {"parameters": "parameter", "inputs": "input", "outputs": "output", "sensitivities": "sensitivity"}
+WRITTEN = {
+    "parameters": "parameter", "inputs": "input", "outputs": "output", "sensitivities": "sensitivity", "wrenches": "wrench",
+}  # fmt: skip
 """options that a run file has in the plural and the command line repeats"""
+METAVARS = {
+    "time": "SECONDS", "step": "SECONDS", "interval": "SECONDS", "cutoff": "HERTZ", "window": "SAMPLES", "data": "DATA.csv",
+    "hold": "JOINT", "include": "TERM", "gravity": "X,Y,Z", "guess": "FILE.npz",
+}  # fmt: skip
+"""what stands for a value where its type alone would say less"""
+BY_JOINT = ("position", "speed", "effort", "end", "end_speed", "noise")
+
+
+def _complete_data(incomplete: str) -> list[str]:
+    return complete_file(incomplete, (".csv",))
+
+
+COMPLETED: dict[str, Any] = {
+    "integrator": complete_integrator, "data": _complete_data,
+    **dict.fromkeys(("hold", *BY_JOINT), complete_joint),
+}  # fmt: skip
+
+
+def _kind_of(hint: Any) -> type | None:
+    """What a command takes for an option of a task: float, int, str, bool, list, dict (NAME=VALUE), tuple (numbers with
+    commas); None where only a run file can say it."""
+    while hasattr(hint, "__value__") or get_origin(hint) in (
+        Annotated,
+        Union,
+        UnionType,
+    ):  # the first is not None
+        hint = hint.__value__ if hasattr(hint, "__value__") else get_args(hint)[0]
+    outer, inner = get_origin(hint), [_kind_of(x) for x in get_args(hint) if x is not ...]
+    if outer is Literal:
+        return str
+    simple = {list: inner[:1] == [str], dict: inner[1:] in ([float], [tuple]), tuple: inner == [float]}
+    if outer in simple:
+        return outer if simple[outer] else None
+    return float if hint is Any else hint if hint in (int, str, bool) else None
+
+
+def _parameter(name: str, field: Any) -> inspect.Parameter | None:
+    """An option of a task as one of its command."""
+    kind, default, written = _kind_of(field.annotation), field.default, _written(name)
+    if kind is None or name == "type":
+        return None
+    repeated = kind in (list, dict)
+    pair = "JOINT=VALUE" if name in BY_JOINT else "NAME=VALUE"
+    metavar = METAVARS.get(name, {int: "COUNT", float: "NUMBER", dict: pair}.get(kind, "NAME"))
+    help, complete = f"{field.description}{' May be repeated.' if repeated else ''}", COMPLETED.get(name)
+    if field.is_required():
+        return _keyword(name, Annotated[str, argument(metavar, help, complete=complete)], _NONE)
+    if kind is bool:
+        flag = f"{written}/--no-{written[2:]}" if default else written
+        return _keyword(name, Annotated[bool, typer.Option(flag, help=help)], default)
+    if kind is tuple and default is not None:
+        default = ",".join(f"{x:g}" for x in default)
+    names = (written, "--duration") if name == "time" else (written,)
+    given: Any = list[str] if repeated else str if kind is tuple else kind
+    how = option(metavar, help, *names, complete=complete)
+    return _keyword(name, Annotated[given | None, how], None if repeated else default)
+
+
+_NONE = inspect.Parameter.empty
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _signature(kind: type[Task]) -> inspect.Signature:
+    """The model, the options of a task (its own before those that others have too), its outputs, and what all have."""
+    own = [name for name in kind.__annotations__ if name in kind.model_fields]
+    order = [*own, *(name for name in kind.model_fields if name not in own)]
+    options = [x for name in order if (x := _parameter(name, kind.model_fields[name])) is not None]
+    writes = {
+        name: f"Write {file.what}: {', '.join(file.suffixes[:-1])}{' or ' * (len(file.suffixes) > 1)}{file.suffixes[-1]}."
+        for name, file in kind.OUTPUTS.items()
+    }
+    return inspect.Signature(
+        [
+            _keyword("context", typer.Context, _NONE),
+            _keyword(_subject(kind), ModelName, _NONE),
+            *sorted(options, key=lambda x: x.default is not _NONE),
+            *(_keyword(name, Annotated[Path | None, option("FILE", x)], None) for name, x in writes.items()),
+            _keyword("as_json", Json, False),
+            _keyword("floating", Floating, False),
+            _keyword("package_dir", PackageDirs, None),
+            _keyword("strict", Strict, False),
+        ]
+    )
+
+
+def _subject(kind: type[Task]) -> str:
+    """The name of the argument MODEL."""
+    return "prior" if "model" in kind.OUTPUTS else "model"
+
+
+def task_command(
+    kind: type[Task], *examples: tuple[str, str], also: str = "", instead: Callable[..., bool] | None = None
+) -> None:
+    """A command with the options of a task; `instead(context, model, given)` may do something else, and says so."""
+
+    def call(context: typer.Context, **given: Any) -> None:
+        model = given[_subject(kind)]
+        for name, field in kind.model_fields.items():
+            if isinstance(given.get(name), str) and _kind_of(field.annotation) is tuple:
+                given[name] = _numbers(name, given[name])
+        if instead is None or not instead(context, model, given):
+            perform(kind, model, given)
+
+    name, signature = kind.model_fields["type"].default, _signature(kind)
+    call.__name__, call.__doc__ = name, f"{inspect.cleandoc(kind.__doc__ or '')}{also}"
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {x.name: x.annotation for x in signature.parameters.values()}
+    command(name, panel=COMPUTE, examples=examples, keys=kind.KEYS)(call)
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        wanted = "SECONDS, or SHORTEST,LONGEST" if name == "time" else METAVARS[name]
+        raise ArgumentError(f"{_written(name)} {text}: expected {wanted}") from None
 
 
 def perform(kind: type[Task], model: str, given: Mapping[str, Any]) -> None:
@@ -223,7 +331,7 @@ def task_options(kind: type[Task], given: Mapping[str, Any]) -> dict[str, Any]:
         value = given.get(name)
         if value is None or value == []:
             continue
-        found[name] = pairs(_written(name), value) if get_origin(field.annotation) is dict else value
+        found[name] = pairs(_written(name), value) if _kind_of(field.annotation) is dict else value
     return found
 
 
@@ -232,126 +340,12 @@ def _written(name: str) -> str:
     return f"--{WRITTEN.get(name, name).replace('_', '-')}"
 
 
-@command(
-    "simulate",
-    panel=COMPUTE,
-    examples=[
-        ("alembert simulate pendulum --position pivot=pi/2", "let it swing for 10 s"),
-        (
-            "alembert simulate acrobot --speed elbow=2 --time 5 --step 0.001 --save run.csv --plot run.png",
-            "with fixed steps, records and a plot",
-        ),
-        ("alembert simulate satellite --speed attitude=0,0,0.1,0,0,0 --html run.html", "a page to look at"),
-        ("alembert simulate arm.urdf --json", "for programs"),
-    ],
-    keys=SimulateTask.KEYS,
-)
-def simulate(
-    model: ModelName,
-    time: Annotated[float, option("SECONDS", "How long.", "--time", "--duration")] = 10.0,
-    step: Annotated[float | None, option("SECONDS", "Of integrators with fixed steps.")] = None,
-    interval: Annotated[float | None, option("SECONDS", "Between records.")] = None,
-    integrator: Annotated[
-        str,
-        option(
-            "NAME",
-            "auto chooses and says why; or rk4, variational, dop853, radau, ...",
-            complete=complete_integrator,
-        ),
-    ] = "auto",
-    position: Position = None,
-    speed: Speed = None,
-    effort: Effort = None,
-    hold: Annotated[
-        list[str] | None,
-        option(
-            "JOINT",
-            "Keeps its position while loops are closed at the start. May be repeated.",
-            complete=complete_joint,
-        ),
-    ] = None,
-    parameters: Parameters = None,
-    tolerance: Annotated[float | None, option("NUMBER", "Of integrators with error control; 1e-9.")] = None,
-    save: Annotated[Path | None, output("Write the records: .csv or .nc.")] = None,
-    plot: Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")] = None,
-    html: Annotated[Path | None, output("Write an animation for the browser: .html.")] = None,
-    as_json: Json = False,
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
-    strict: Strict = False,
-) -> None:
-    """Let a model move from a state, and report how well energy and momentum were kept."""
-    perform(SimulateTask, model, locals())
-
-
-@command(
-    "optimise",
-    panel=COMPUTE,
-    examples=[
-        (
-            "alembert optimise two_link --time 2 --position shoulder=-pi/2 --end shoulder=pi/2 --end elbow=0",
-            "swing up in 2 s with the least effort",
-        ),
-        (
-            "alembert optimise cart_pole --time 0.5,5 --end slide=0 --end hinge=pi --cost duration --html up.html",
-            "as fast as its motor allows, and a page to look at",
-        ),
-        (
-            "alembert optimise examples/acrobot.toml",
-            "a run file with a task of this kind, as `alembert run` does",
-        ),
-        (
-            "alembert optimise examples/acrobot.toml --solver ipopt --steps 200",
-            "the same with another solver and fewer steps",
-        ),
-    ],
-    keys=OptimiseTask.KEYS,
-)
-def optimise(
-    context: typer.Context,
-    model: ModelName,
-    time: Annotated[str, option("SECONDS", "How long; SHORTEST,LONGEST to have it found.")] = "2",
-    position: Position = None,
-    speed: Speed = None,
-    end: Annotated[list[str] | None, _values("Coordinates of a joint at the end; others are free.")] = None,
-    end_speed: Annotated[list[str] | None, _values("Speeds of a joint at the end; others are zero.")] = None,
-    free: Annotated[
-        list[str] | None, option("JOINT", "Its speed at the end is free. May be repeated.")
-    ] = None,
-    cost: Annotated[str, option("NAME", "effort or duration.")] = "effort",
-    steps: Annotated[int, option("COUNT", "Intervals of time.")] = 100,
-    actuated: Annotated[
-        list[str] | None,
-        option("NAME", "A joint or actuator with a control; the actuators. May be repeated."),
-    ] = None,
-    transcription: Annotated[
-        str | None, option("NAME", "dmoc, midpoint, hermite-simpson, radau, ...")
-    ] = None,
-    solver: Annotated[str, option("NAME", "sweep, ipopt, fatrop, or highs for linear problems.")] = "sweep",
-    parameters: Parameters = None,
-    save: Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv, .nc or .npz.")] = None,
-    plot: Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")] = None,
-    html: Annotated[Path | None, output("Write an animation for the browser: .html.")] = None,
-    as_json: Json = False,
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
-    strict: Strict = False,
-) -> None:
-    """Find the motion and the efforts of least cost from one state to another.
-
-    MODEL may also be a run file with a task `optimise`: options given here take the place of its own, and outputs go into
-    the folder of its results. Exits with 1 if no
-    solution is found; what was reached is written all the same.
-    """
-    given = locals()
-    try:
-        given["time"] = [float(part) for part in time.split(",")]
-    except ValueError:
-        raise ArgumentError(f"--time {time}: expected SECONDS, or SHORTEST,LONGEST") from None
-    if _is_study(model):
-        perform_study(Path(model), _changes(context, given), as_json=as_json)
-    else:
-        perform(OptimiseTask, model, given)
+def _of_study(context: typer.Context, model: str, given: Mapping[str, Any]) -> bool:
+    """Run a run file with a task of this kind, with what is given besides."""
+    if not _is_study(model):
+        return False
+    perform_study(Path(model), _changes(context, given), as_json=given["as_json"])
+    return True
 
 
 def _changes(context: typer.Context, given: Mapping[str, Any]) -> list[str]:
@@ -393,131 +387,60 @@ def _is_study(name: str) -> bool:
     return True
 
 
-def _names(what: str, *names: str) -> Any:
-    return option("NAME", f"{what} May be repeated.", *names)
-
-
-@command(
-    "linearize",
-    panel=COMPUTE,
-    examples=[
-        (
-            "alembert linearize acrobot --position shoulder=pi/2",
-            "about the upright position: modes and matrices",
-        ),
-        ("alembert linearize cart_pole --trim", "about the nearest equilibrium"),
-        (
-            "alembert linearize two_link --fixed shoulder=0.3 --fixed elbow=0.5 --save linear.mat --bode bode.png",
-            "held there by its motors; for MATLAB, and a plot",
-        ),
-        (
-            "alembert linearize arm7 --output frame:tool.position --json",
-            "from torques to the hand, for programs",
-        ),
-        ("alembert linearize humanoid --html modes.html", "see how it swings in each of its modes"),
-    ],
-    keys=LinearizeTask.KEYS,
+task_command(
+    SimulateTask,
+    ("alembert simulate pendulum --position pivot=pi/2", "let it swing for 10 s"),
+    (
+        "alembert simulate acrobot --speed elbow=2 --time 5 --step 0.001 --save run.csv --plot run.png",
+        "with fixed steps, records and a plot",
+    ),
+    ("alembert simulate satellite --speed attitude=0,0,0.1,0,0,0 --html run.html", "a page to look at"),
+    ("alembert simulate arm.urdf --json", "for programs"),
 )
-def linearize(
-    model: ModelName,
-    position: Position = None,
-    speed: Speed = None,
-    effort: Effort = None,
-    trim: Annotated[bool, typer.Option("--trim", help="Find an equilibrium first, from the state.")] = False,
-    fixed: Annotated[
-        list[str] | None,
-        option(
-            "NAME=VALUE",
-            "Look for an equilibrium with this value: elbow, v:elbow, tau:elbow, actuator:motor. May be repeated.",
-        ),
-    ] = None,
-    free: Annotated[
-        list[str] | None,
-        _names(
-            "Look for an equilibrium in which this may change: elbow, tau:elbow, actuator:motor, q, v, tau."
-        ),
-    ] = None,
-    inputs: Annotated[
-        list[str] | None, _names("An actuator, joint or degree of freedom; the actuators.", "--input")
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        _names("q:elbow, v:elbow, a sensor, frame:hand.position, ...; by default the state.", "--output"),
-    ] = None,
-    parameters: Parameters = None,
-    sensitivities: Annotated[
-        list[str] | None, _names("A parameter of the model, for the matrices E and F.", "--sensitivity")
-    ] = None,
-    save: Annotated[Path | None, output("Write matrices and names: .json, .npz or .mat.")] = None,
-    bode: Annotated[
-        Path | None, output("Write a plot of the frequency responses: .png, .svg or .pdf.")
-    ] = None,
-    poles: Annotated[Path | None, output("Write a plot of the poles: .png, .svg or .pdf.")] = None,
-    html: Annotated[Path | None, output("Write an animation of the modes for the browser: .html.")] = None,
-    as_json: Json = False,
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
-    strict: Strict = False,
-) -> None:
-    """The linear model about a state or an equilibrium: modes, matrices, what can be reached and seen."""
-    perform(LinearizeTask, model, locals())
+task_command(
+    OptimiseTask,
+    (
+        "alembert optimise two_link --time 2 --position shoulder=-pi/2 --end shoulder=pi/2 --end elbow=0",
+        "swing up in 2 s with the least effort",
+    ),
+    (
+        "alembert optimise cart_pole --time 0.5,5 --end slide=0 --end hinge=pi --cost duration --html up.html",
+        "as fast as its motor allows, and a page to look at",
+    ),
+    (
+        "alembert optimise examples/acrobot.toml",
+        "a run file with a task of this kind, as `alembert run` does",
+    ),
+    (
+        "alembert optimise examples/acrobot.toml --solver ipopt --steps 200",
+        "the same with another solver and fewer steps",
+    ),
+    also="""
 
-
-def _complete_data(incomplete: str) -> list[str]:
-    return complete_file(incomplete, (".csv",))
-
-
-@command(
-    "identify",
-    panel=COMPUTE,
-    examples=[
-        ("alembert identify arm7 log.csv --cutoff 8 --model identified.toml", "from encoders and torques"),
-        ("alembert identify arm.urdf log.csv --include viscous --include coulomb", "friction too"),
-        ("alembert identify pendulum run.csv --method least_squares --json", "for programs"),
-    ],
-    keys=IdentifyTask.KEYS,
+    MODEL may also be a run file with a task `optimise`: options given here take the place of its own, and outputs go into
+    the folder of its results. Exits with 1 if no solution is found; what was reached is written all the same.""",
+    instead=_of_study,
 )
-def identify(
-    prior: ModelName,
-    data: Annotated[
-        Path,
-        argument(
-            "DATA.csv",
-            "Columns time, q.NAME, tau.NAME, and v.NAME, a.NAME where measured; as simulate --save writes them.",
-            complete=_complete_data,
-        ),
-    ],
-    method: Annotated[
-        str, option("NAME", "consistent: bodies that can exist; least_squares: the plain linear estimate.")
-    ] = "consistent",
-    include: Annotated[
-        list[str] | None, option("TERM", "viscous, coulomb or armature on every joint. May be repeated.")
-    ] = None,
-    fixed: Annotated[
-        list[str] | None, option("NAME", "A body or joint that keeps its values. May be repeated.")
-    ] = None,
-    prior_spread: Annotated[
-        float, option("NUMBER", "How far the model may be off, as the logarithm of a factor.")
-    ] = 1.0,
-    cutoff: Annotated[
-        float | None, option("HERTZ", "Of a Butterworth filter before differentiating.")
-    ] = None,
-    window: Annotated[
-        int, option("SAMPLES", "Of the local polynomials that differentiate, without a cutoff.")
-    ] = 31,
-    noise: Annotated[
-        list[str] | None,
-        option("JOINT=VALUE", "Standard deviation of an effort, where known. May be repeated."),
-    ] = None,
-    save: Annotated[Path | None, output("Write the estimates: .json or .csv.")] = None,
-    model: Annotated[Path | None, output("Write the identified model: .toml or .yaml.")] = None,
-    plot: Annotated[
-        Path | None, output("Write a plot of measured and predicted efforts: .png, .svg or .pdf.")
-    ] = None,
-    as_json: Json = False,
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
-    strict: Strict = False,
-) -> None:
-    """Estimate inertias, frictions and rotors of a model from measured motions and efforts."""
-    perform(IdentifyTask, prior, locals() | {"data": str(data)})
+task_command(
+    LinearizeTask,
+    (
+        "alembert linearize acrobot --position shoulder=pi/2",
+        "about the upright position: modes and matrices",
+    ),
+    ("alembert linearize cart_pole --trim", "about the nearest equilibrium"),
+    (
+        "alembert linearize two_link --fixed shoulder=0.3 --fixed elbow=0.5 --save linear.mat --bode bode.png",
+        "held there by its motors; for MATLAB, and a plot",
+    ),
+    (
+        "alembert linearize arm7 --output frame:tool.position --json",
+        "from torques to the hand, for programs",
+    ),
+    ("alembert linearize humanoid --html modes.html", "see how it swings in each of its modes"),
+)
+task_command(
+    IdentifyTask,
+    ("alembert identify arm7 log.csv --cutoff 8 --model identified.toml", "from encoders and torques"),
+    ("alembert identify arm.urdf log.csv --include viscous --include coulomb", "friction too"),
+    ("alembert identify pendulum run.csv --method least_squares --json", "for programs"),
+)

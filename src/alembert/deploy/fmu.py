@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from alembert.arguments import real
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
@@ -120,8 +121,7 @@ def fmu(
     """
     if version not in (2, 3):
         raise ArgumentError(f"fmu: version is {version!r}, expected 2 or 3")
-    if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
-        raise ArgumentError(f"fmu: step is {step!r}, expected a positive time in seconds")
+    real("fmu", "step", step, "a positive time in seconds", over=0.0)
     target = Path(path)
     if target.suffix != ".fmu":
         raise ArgumentError(f"fmu: {target} should end in .fmu")

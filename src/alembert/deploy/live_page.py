@@ -20,7 +20,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import names, numbers
+from alembert.arguments import names, numbers, real
 from alembert.deploy.acting import Given, Signal
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine import instructions
@@ -296,8 +296,7 @@ def live_page(
     its fourth argument, such as gains. `inputs` names these, with their values at the start. The file opens from disk and
     asks nothing of a network.
     """
-    if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step <= 0.1:
-        raise ArgumentError(f"live_page: step is {step!r}, expected a time in seconds, at most 0.1")
+    real("live_page", "step", step, "a time in seconds, at most 0.1", over=0.0, most=0.1)
     model, labels = _with_masses(model, masses)
     begin = _at_start(inputs)
     if begin and controller is None:

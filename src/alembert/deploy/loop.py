@@ -37,6 +37,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from alembert.arguments import real, whole
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.kernel import Argument, Kernel
@@ -270,10 +271,8 @@ def realtime(
     operating system promises no deadlines; the report says how they were kept.
     """
     for what, value in (("duration", duration), ("rate", rate)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ArgumentError(f"realtime: {what} is {value!r}, expected a positive number")
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ArgumentError(f"realtime: steps is {steps!r}, expected a whole number from 1 on")
+        real("realtime", what, value, "a positive number", over=0.0)
+    whole("realtime", "steps", steps, "a whole number from 1 on")
     given = Given(controller, inputs, drives, sensors, forces)
     program = c_program(
         "realtime", model, "realtime", given, integrator=integrator, q0=q0, v0=v0, tangents=False
@@ -369,10 +368,7 @@ class BrowserLink(ServedPage):
                 f"BrowserLink: largest is {largest!r}, expected inputs by name with their command at full deflection"
             )
         for name, value in largest.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ArgumentError(
-                    f"BrowserLink: largest of {name!r} is {value!r}, expected a positive number"
-                )
+            real("BrowserLink", f"largest of {name!r}", value, "a positive number", over=0.0)
         self.model, self.names = model, tuple(str(name) for name in largest)
         self._largest = np.array([float(x) for x in largest.values()])
         self._still = Still(model, q0)

@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import real
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
@@ -184,8 +185,7 @@ def c_source(
     tells how far its motions are from those in double precision. Loops need double precision, and so do clocks of sensors
     and sampled laws (`c_controller` writes these alone).
     """
-    if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
-        raise ArgumentError(f"c_source: step is {step!r}, expected a positive time in seconds")
+    real("c_source", "step", step, "a positive time in seconds", over=0.0)
     single = checked_precision("c_source", precision) == "float"
     if single and isinstance(model, Model) and model.is_constrained:
         raise UnsupportedError(

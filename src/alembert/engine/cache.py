@@ -29,7 +29,7 @@ import casadi as ca
 
 from alembert.engine.target import Target, versions
 from alembert.errors import AlembertWarning
-from alembert.own_source import AT_IMPORT
+from alembert.meaning import AT_IMPORT
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
 KERNEL, MODULE, SHARED, _TEMPORARY = ".alo", ".alm", ".alc", ".tmp"

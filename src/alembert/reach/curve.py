@@ -29,7 +29,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import choice, names, numbers
+from alembert.arguments import choice, names, numbers, real, whole
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import Translational
 from alembert.model import WORLD, Box, Capsule, Inertia, ModelBuilder, Sphere, Visual
@@ -72,10 +72,9 @@ class ReferenceCurve:
                 f"reference curve: vertices have shape {p.shape}, expected (..., n, 3) with n at least 3"
             )
         degree = p.shape[-2] - 1 if self.degree is None else self.degree
-        if isinstance(degree, bool) or not isinstance(degree, int) or not 2 <= degree < p.shape[-2]:
-            raise ArgumentError(
-                f"reference curve: degree is {degree!r}, expected 2 to {p.shape[-2] - 1}, one less than there are vertices"
-            )
+        most = p.shape[-2] - 1
+        expected = f"2 to {most}, one less than there are vertices"
+        whole("reference curve", "degree", degree, expected, least=2, most=most)
         object.__setattr__(self, "vertices", p)
         object.__setattr__(self, "degree", degree)
 
@@ -227,8 +226,7 @@ class ReferenceCurve:
         if directions is not None and not np.all(np.linalg.norm(directions, axis=-1) > 0):
             raise ArgumentError(f"{name}: direction has no length")
         count = self.vertices.shape[0]
-        if isinstance(hold, bool) or not isinstance(hold, int) or not 0 <= hold < count - 1:
-            raise ArgumentError(f"{name}: hold is {hold!r}, expected 0 to {count - 2} vertices")
+        whole(name, "hold", hold, f"0 to {count - 2} vertices", least=0, most=count - 2)
         tasks = [
             custom(lambda q: _ended(self.weights(1.0), q), np.zeros(3), name="end of the curve", unit="m")
         ]
@@ -246,12 +244,8 @@ class ReferenceCurve:
     def _side_conditions(
         self, length: Any, avoid: tuple[Visual, ...], clearance: float, samples: int
     ) -> list[ReachTask]:
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
-            raise ArgumentError(f"reference curve: samples is {samples!r}, expected 2 or more")
-        if not (np.isfinite(clearance) and clearance >= 0):
-            raise ArgumentError(
-                f"reference curve: clearance is {clearance!r}, expected metres of zero or more"
-            )
+        whole("reference curve", "samples", samples, "2 or more", least=2)
+        real("reference curve", "clearance", clearance, "metres of zero or more", least=0.0)
         W = self.weights(np.linspace(0.0, 1.0, samples))
         runs = np.array_split(np.arange(samples), min(samples, RUNS))
         found = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, common, names, numbers
+from alembert.arguments import check_known, common, names, numbers, real, whole
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.reach.iteration import MOST, TaskLevels
 from alembert.reach.tasks import ReachTask, Symbols, read
@@ -278,9 +278,9 @@ class ReachSolver:
                 batch = common("reach", [("targets", batch), ("start", q0.shape[:-1])])
         asked = (iterations, restarts, tolerance)
         if asked != self._last_asked:
-            _count("iterations", iterations, MOST)
-            _count("restarts", restarts, 10**6, least=0)
-            _number("tolerance", tolerance, 0.0)
+            whole("reach", "iterations", iterations, f"a whole number from 1 to {MOST}", most=MOST)
+            whole("reach", "restarts", restarts, f"a whole number from 0 to {10**6}", least=0, most=10**6)
+            real("reach", "tolerance", tolerance, "a positive number", over=0.0)
             self._last_asked = asked
         last: tuple[Array, ...] = ()
         if self._has_parameters:
@@ -550,19 +550,3 @@ def _flat(x: Any) -> Array:
         return np.concatenate([R.reshape(*R.shape[:-2], 9), p], axis=-1)
     found = numbers("reach", "target", x)
     return found if found.ndim else found[None]
-
-
-def _number(what: str, value: Any, least: float) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or not least < value < np.inf
-    ):
-        raise ArgumentError(f"reach: {what} is {value!r}, expected a positive number")
-    return float(value)
-
-
-def _count(what: str, value: Any, most: int, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ArgumentError(f"reach: {what} is {value!r}, expected a whole number from {least} to {most}")
-    return int(value)

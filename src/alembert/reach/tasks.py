@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, names, numbers
+from alembert.arguments import check_known, names, numbers, real, whole
 from alembert.errors import ArgumentError
 from alembert.model import WORLD
 from alembert.spatial import Pose, se3, so3
@@ -171,7 +171,7 @@ def pose(
 
     A radian counts as much as `turning` metres.
     """
-    length = _positive("turning", turning)
+    length = real("reach", "turning", turning, "a positive number", over=0.0)
 
     def rows(s: Symbols, x: ca.SX) -> TaskRows:
         X, J = s.relative(frame, relative_to)
@@ -381,13 +381,11 @@ def _task(
 ) -> ReachTask:
     if not np.all(np.isfinite(target)):
         raise ArgumentError(f"reach: the target of {name!r} is not finite")
-    if isinstance(priority, bool) or not isinstance(priority, int) or priority < 1:
-        raise ArgumentError(f"reach: the priority of {name!r} is {priority!r}, expected 1 (first), 2, ...")
     return ReachTask(
         name,
         target,
-        _positive(f"the weight of {name!r}", weight),
-        priority,
+        real("reach", f"the weight of {name!r}", weight, "a positive number", over=0.0),
+        whole("reach", f"the priority of {name!r}", priority, "1 (first), 2, ..."),
         measures,
         frames,
         structure,
@@ -440,12 +438,6 @@ def _axes(axes: str) -> list[int]:
 
 def _vector(what: str, value: Any) -> Array:
     return np.array(numbers("reach", what, value, 3, batch=False))
-
-
-def _positive(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-        raise ArgumentError(f"reach: {what} is {value!r}, expected a positive number")
-    return float(value)
 
 
 def _rotation(what: str, target: Any) -> Array:

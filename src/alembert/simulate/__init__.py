@@ -5,8 +5,6 @@ from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
-from alembert.simulate.comparison import Comparison as Comparison
-from alembert.simulate.comparison import compare as compare
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import DynamicController as DynamicController
 from alembert.simulate.controllers import Sampled as Sampled
@@ -33,6 +31,8 @@ from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
 from alembert.simulate.inputs import Table as Table
 from alembert.simulate.mass_flow import MassFlow as MassFlow
+from alembert.simulate.plots import Comparison as Comparison
+from alembert.simulate.plots import compare as compare
 from alembert.simulate.report import Report as Report
 from alembert.simulate.restart import load_run as load_run
 from alembert.simulate.result import Run as Run

@@ -37,7 +37,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number
+from alembert.arguments import check_known, is_number, real
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
@@ -121,14 +121,11 @@ class Drive:
     def __post_init__(self) -> None:
         for name in ("limit", "rate"):
             value = getattr(self, name)
-            if value != math.inf and not (is_number(value) and value > 0):
-                raise ArgumentError(f"Drive: {name} is {value!r}, expected a positive number")
-        if not (is_number(self.lag) and self.lag >= 0):
-            raise ArgumentError(f"Drive: lag is {self.lag!r}, expected zero or a time in seconds")
+            if value != math.inf:
+                real("Drive", name, value, "a positive number", over=0.0)
+        real("Drive", "lag", self.lag, "zero or a time in seconds", least=0.0)
         for name in ("frequency", "damping_ratio"):
-            value = getattr(self, name)
-            if not (is_number(value) and value >= 0):
-                raise ArgumentError(f"Drive: {name} is {value!r}, expected zero or more")
+            real("Drive", name, getattr(self, name), "zero or more", least=0.0)
         if self.lag and self.frequency:
             raise ArgumentError(
                 f"Drive: lag {self.lag:g} s and frequency {self.frequency:g} rad/s, expected a lag of first or of "

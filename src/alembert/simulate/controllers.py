@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, is_number, mapping, names
+from alembert.arguments import check_known, mapping, names, real
 from alembert.control.riccati import care, dare
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
@@ -126,12 +126,9 @@ class Sampled:
             )
         reads = (self.reads,) if isinstance(self.reads, str) else self.reads
         object.__setattr__(self, "reads", names("Sampled", "reads", reads))
-        if not (is_number(self.period) and self.period > 0):
-            raise ArgumentError(f"Sampled: period is {self.period!r}, expected a positive time in seconds")
+        real("Sampled", "period", self.period, "a positive time in seconds", over=0.0)
         for name in ("delay", "quantum", "offset"):
-            value = getattr(self, name)
-            if not (is_number(value) and value >= 0):
-                raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
+            real("Sampled", name, getattr(self, name), "zero or a positive number", least=0.0)
         first = {
             name: np.atleast_1d(np.asarray(x, dtype=float))
             for name, x in mapping("Sampled", "posts", self.posts).items()

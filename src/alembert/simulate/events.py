@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import check_known, is_number, unknown
+from alembert.arguments import check_known, real, unknown
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import Expression
 from alembert.joints import Fixed, JointType, Pair
@@ -327,8 +327,7 @@ class Event:
                 f"Event: action is {self.action!r}, expected 'stop', 'note', a function, Lock(...), Release(...), "
                 "Attach(...) or Dock(...)"
             )
-        if not (is_number(self.tolerance) and self.tolerance > 0):
-            raise ArgumentError(f"Event: tolerance is {self.tolerance!r}, expected a positive time")
+        real("Event", "tolerance", self.tolerance, "a positive time", over=0.0)
 
     def value(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
         if isinstance(self.function, WithParameters):

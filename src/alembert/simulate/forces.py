@@ -27,7 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, is_number, names
+from alembert.arguments import check_known, names, real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
@@ -105,8 +105,7 @@ class GravityGradient:
     normal: tuple[float, ...] = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if not (is_number(self.rate) and self.rate > 0):
-            raise ArgumentError(f"GravityGradient: rate is {self.rate!r}, expected a positive rate in rad/s")
+        real("GravityGradient", "rate", self.rate, "a positive rate in rad/s", over=0.0)
         u, n = (np.array(scalars(getattr(self, k), 3, k), dtype=float) for k in ("radial", "normal"))
         lengths = np.linalg.norm(u), np.linalg.norm(n)
         if not all(lengths) or abs(u @ n) > 1e-9 * lengths[0] * lengths[1]:

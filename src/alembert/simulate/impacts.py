@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import scipy
 
-from alembert.arguments import is_number, names
+from alembert.arguments import names, real
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import WORLD, Model
 from alembert.simulate.elements import read_direction
@@ -68,10 +68,8 @@ class Contact(Protocol):
 
 
 def _check(who: str, restitution: float, rest_speed: float) -> None:
-    if not (is_number(restitution) and 0 <= restitution <= 1):
-        raise ArgumentError(f"{who}: restitution is {restitution!r}, expected 0 to 1")
-    if not (is_number(rest_speed) and rest_speed > 0):
-        raise ArgumentError(f"{who}: rest_speed is {rest_speed!r}, expected a positive speed")
+    real(who, "restitution", restitution, "0 to 1", least=0.0, most=1.0)
+    real(who, "rest_speed", rest_speed, "a positive speed", over=0.0)
 
 
 @dataclass(frozen=True)
@@ -234,8 +232,7 @@ class PlaneImpact:
         _check("PlaneImpact", self.restitution, self.rest_speed)
         if not isinstance(self.frame, str):
             raise ArgumentError(f"PlaneImpact: frame is {self.frame!r}, expected the name of a frame")
-        if not is_number(self.offset):
-            raise ArgumentError(f"PlaneImpact: offset is {self.offset!r}, expected a length in metres")
+        real("PlaneImpact", "offset", self.offset, "a length in metres")
         read_direction(self, "normal")
 
     def events(self, system: Simulation) -> list[Event]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms.failures import massless, overbent
-from alembert.arguments import is_number
+from alembert.arguments import real
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
@@ -236,8 +236,8 @@ AT_A_TIME = 200_000
 
 def check_times(who: str, duration: Any, step: Any, interval: Any) -> None:
     for name, value in (("duration", duration), ("step", step), ("interval", interval)):
-        if (value is not None or name == "duration") and not (is_number(value) and value > 0):
-            raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive time in seconds")
+        if value is not None or name == "duration":
+            real(who, name, value, "a positive time in seconds", over=0.0)
 
 
 def check_steps(who: str, duration: float, step: float) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import is_number
+from alembert.arguments import real
 from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.linear import quantities
 from alembert.model import Model
@@ -385,12 +385,10 @@ class Run:
         """
         from alembert.simulate.run import _resume
 
-        if not (is_number(duration) and duration > 0):
-            raise ArgumentError(f"resume: duration is {duration!r}, expected a positive time in seconds")
-        if time is not None and not is_number(time):
-            raise ArgumentError(f"resume: time is {time!r}, expected that of a record, in seconds")
+        real("resume", "duration", duration, "a positive time in seconds", over=0.0)
         k = len(self.time) - 1
         if time is not None:
+            real("resume", "time", time, "that of a record, in seconds")
             k = int(np.argmin(np.abs(self.time - time)))
             if abs(self.time[k] - time) > 1e-9 * max(1.0, abs(time)):
                 raise ArgumentError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms.failures import heavy
-from alembert.arguments import is_number, unknown
+from alembert.arguments import real, unknown
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.model import Model
 from alembert.model.modal import ModalBody
@@ -131,21 +131,15 @@ def simulate(
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
     check_times("simulate", duration, step, interval)
-    if not is_number(start):
-        raise ArgumentError(f"simulate: start is {start!r}, expected a time in seconds")
+    real("simulate", "start", start, "a time in seconds")
     apart = float(np.spacing(abs(start)))
     if apart > _CLOCK * min(step or duration, interval or duration):
         raise ArgumentError(
             f"simulate: start is {start!r} s, where numbers are {apart:.2g} s apart; expected a time nearer to zero"
         )
-    if not (is_number(tolerance) and tolerance >= _LEAST_TOLERANCE):
-        raise ArgumentError(
-            f"simulate: tolerance is {tolerance!r}, expected a number of at least {_LEAST_TOLERANCE:g}"
-        )
-    if not (is_number(absolute_tolerance) and absolute_tolerance > 0):
-        raise ArgumentError(
-            f"simulate: absolute_tolerance is {absolute_tolerance!r}, expected a positive number"
-        )
+    least = f"a number of at least {_LEAST_TOLERANCE:g}"
+    real("simulate", "tolerance", tolerance, least, least=_LEAST_TOLERANCE)
+    real("simulate", "absolute_tolerance", absolute_tolerance, "a positive number", over=0.0)
     system = Simulation(model, inputs, batch)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     _check_motions("efforts", system.loads.efforts.shape, batch)

@@ -122,16 +122,6 @@ ADAMS_MOULTON = _fractions("3/8 19/24 -5/24 1/24")
 """Of order 4: weights of the predicted point, the newest, and those before it."""
 
 
-def adams_order(weights: Sequence[Fraction], newest: int) -> int:
-    """The order of a quadrature over (0, 1) with nodes newest, newest - 1, ...: exact for powers below it."""
-    order = 0
-    while True:
-        moment = sum((w * Fraction(newest - j) ** order for j, w in enumerate(weights)), Fraction(0))
-        if moment != Fraction(1, order + 1):
-            return order
-        order += 1
-
-
 def runge_kutta(tableau: Tableau) -> Step:
     factors = tableau.factors or tuple((row,) if row else () for row in (*tableau.a, tableau.b))
     times = [float(c) for c in tableau.c]

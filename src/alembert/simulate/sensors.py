@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number, numbers, unknown
+from alembert.arguments import check_known, numbers, real, unknown
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import Model, Sensor
 from alembert.simulate.controllers import Sampled, columns, to_multiples
@@ -131,12 +131,9 @@ class Measured:
     def __post_init__(self) -> None:
         if not isinstance(self.sensor, str | Sensor | Observer | SymbolicObserver):
             raise ArgumentError(f"Measured: sensor is {self.sensor!r}, expected a name or a Sensor")
-        if not (is_number(self.period) and self.period > 0):
-            raise ArgumentError(f"Measured: period is {self.period!r}, expected a positive time in seconds")
+        real("Measured", "period", self.period, "a positive time in seconds", over=0.0)
         for name in ("delay", "quantum", "offset"):
-            value = getattr(self, name)
-            if not (is_number(value) and value >= 0):
-                raise ArgumentError(f"Measured: {name} is {value!r}, expected zero or a positive number")
+            real("Measured", name, getattr(self, name), "zero or a positive number", least=0.0)
         for name in ("noise", "bias", "walk"):
             x = np.atleast_1d(numbers("Measured", name, getattr(self, name)))
             if x.ndim != 1 or not np.isfinite(x).all() or (name != "bias" and np.any(x < 0)):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import Vector, is_number, numbers
+from alembert.arguments import Vector, numbers, real
 from alembert.arguments import positive as finite_and_positive
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
@@ -101,8 +101,7 @@ def reaction_wheel(
     mass = mass or 2 * inertia / 0.2**2
     positive(who, mass=mass)
     for what, value in (("static_imbalance", static_imbalance), ("dynamic_imbalance", dynamic_imbalance)):
-        if not is_number(value):
-            raise ArgumentError(f"{who}: {what} is {value!r}, expected a number")
+        real(who, what, value, "a number")
     if math.isinf(inertia) or math.isinf(mass):
         raise ArgumentError(f"{who}: inertia is {inertia!r} and mass {mass!r}, expected finite numbers")
     R = axes_about(axis, who)

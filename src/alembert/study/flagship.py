@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from time import perf_counter, process_time
@@ -251,18 +252,56 @@ RIGID, BASILISK = "2.4 us", "32 us"
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """What `fly` has found, and where its page is."""
+    """What `fly` has found, all that its page tells; and where the page is."""
 
     path: Path
+    model: Model
+    few: Array
+    many: Array
+    """frequencies of the modes [rad/s], with two and six bending modes in each panel"""
     certificate: LoopCertificate
+    turns: Mapping[str, Turn]
     flights: Mapping[str, Any]
     """runs by name: "planned", "by hand", "worst" """
+    worst: Mapping[str, float]
+    worst_of: str
     dispersed: Ensemble
-    summary: Sequence[tuple[str, str]]
-    """what -> value, for the terminal"""
+    balance: sc.MomentumBalance
     seconds: Mapping[str, float]
     """by stage, compiling included"""
+    alone: float
+    """processor time of a sample of one flight, nothing left to compile [s]"""
     title: str = "A flexible satellite, proven and flown"
+
+    @cached_property
+    def summary(self) -> list[tuple[str, str]]:
+        """what -> value, for the terminal"""
+        model, flights, certificate = self.model, self.flights, self.certificate
+        planned, by_hand = flights["planned"], flights["by hand"]
+        after = _quiet(planned.time)
+        still, shaken = (_bending(model, x.q[after]).max() for x in (planned, by_hand))
+        ends = _error(model, self.dispersed.q[:, -1])
+        proven = (
+            "nothing is proven"
+            if certificate.mu is None
+            else f"{1 / certificate.mu.upper:.2f} times the ranges"
+        )
+        return [
+            ("proven stable for", proven),
+            (
+                "turn",
+                f"{np.degrees(TURN):.0f} deg in {3 * PHASE:.0f} s, {_error(model, planned.q[-1]):.1e} deg left at the end",
+            ),
+            ("panels after it", f"shake by {still:.2f} mm; {shaken:.2f} mm after a turn planned by hand"),
+            (
+                f"{len(ends)} dispersed flights",
+                f"error at the end: median {np.median(ends):.1e} deg, largest {ends.max():.1e} deg",
+            ),
+            (
+                "balances",
+                f"angular momentum to {self.balance.angular_error:.0e}, energy to {planned.report.energy_error:.0e}",
+            ),
+        ]
 
 
 def fly(
@@ -307,7 +346,8 @@ def fly(
         dispersed = _dispersed(there, ranges, members, folder / "members")
     with clock("balances"):
         balance = sc.momentum_balance(flights["planned"], there.sources)
-    found = FlightStory(
+    found = Story(
+        folder / "orbiter.html",
         model,
         few,
         many,
@@ -321,12 +361,11 @@ def fly(
         clock.seconds,
         alone,
     )
-    path = folder / "orbiter.html"
     with clock("page"):
         text = tell(found)
-    with writing(path):
-        path.write_text(text, encoding="utf-8")
-    return Story(path, certificate, flights, dispersed, summary(found), clock.seconds)
+    with writing(found.path):
+        found.path.write_text(text, encoding="utf-8")
+    return found
 
 
 class _Clock:
@@ -391,25 +430,6 @@ def _dispersed(
 # --- the page ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FlightStory:
-    """All that the page tells."""
-
-    model: Model
-    few: Array
-    many: Array
-    certificate: LoopCertificate
-    turns: Mapping[str, Turn]
-    flights: Mapping[str, Any]
-    worst: Mapping[str, float]
-    worst_of: str
-    dispersed: Ensemble
-    balance: sc.MomentumBalance
-    seconds: Mapping[str, float]
-    alone: float
-    """processor time of a sample of one flight, nothing left to compile [s]"""
-
-
 def _error(model: Model, q: Array) -> Array:
     """Of the attitude [deg], (...,)."""
     turned = model.neutral()
@@ -437,34 +457,7 @@ def _quiet(time: Array) -> Array:
     return np.asarray(time > 3 * PHASE + 1.0)
 
 
-def summary(found: FlightStory) -> list[tuple[str, str]]:
-    model, flights, certificate = found.model, found.flights, found.certificate
-    planned, by_hand = flights["planned"], flights["by hand"]
-    after = _quiet(planned.time)
-    still, shaken = (_bending(model, x.q[after]).max() for x in (planned, by_hand))
-    ends = _error(model, found.dispersed.q[:, -1])
-    proven = (
-        "nothing is proven" if certificate.mu is None else f"{1 / certificate.mu.upper:.2f} times the ranges"
-    )
-    return [
-        ("proven stable for", proven),
-        (
-            "turn",
-            f"{np.degrees(TURN):.0f} deg in {3 * PHASE:.0f} s, {_error(model, planned.q[-1]):.1e} deg left at the end",
-        ),
-        ("panels after it", f"shake by {still:.2f} mm; {shaken:.2f} mm after a turn planned by hand"),
-        (
-            f"{len(ends)} dispersed flights",
-            f"error at the end: median {np.median(ends):.1e} deg, largest {ends.max():.1e} deg",
-        ),
-        (
-            "balances",
-            f"angular momentum to {found.balance.angular_error:.0e}, energy to {planned.report.energy_error:.0e}",
-        ),
-    ]
-
-
-def tell(found: FlightStory) -> str:
+def tell(found: Story) -> str:
     model, certificate = found.model, found.certificate
     held = "holds" if certificate.ok else "does not hold"
     parts = [
@@ -472,7 +465,7 @@ def tell(found: FlightStory) -> str:
         "<h1>A flexible satellite, from a model file to a controller that is proven and flown</h1>",
         "<p class=lead>Three wheels, two panels that bend, an antenna on a closed linkage. The numbers on this page come "
         "from the run that wrote it.</p>",
-        _table("In short", ("", ""), summary(found), left=2),
+        _table("In short", ("", ""), found.summary, left=2),
         "<h2>The flight</h2>",
         _sentence(
             "Turn the picture with the mouse; the cursor of the plots is the time of the animation. The second tab is the "
@@ -562,7 +555,7 @@ def tell(found: FlightStory) -> str:
     return report.page("A flexible satellite", parts)
 
 
-def _animation(found: FlightStory, name: str) -> Animation:
+def _animation(found: Story, name: str) -> Animation:
     model, run = found.model, found.flights[name]
     every = slice(None, None, 5)
     q, v = run.q[every], run.v[every]
@@ -593,7 +586,7 @@ def _animation(found: FlightStory, name: str) -> Animation:
     )
 
 
-def _envelope(found: FlightStory) -> str:
+def _envelope(found: Story) -> str:
     runs, model = found.dispersed, found.model
     error, bend = _error(model, runs.q), _bending(model, runs.q)
     rows = []

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, UnsupportedError
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -245,8 +246,8 @@ class _Server(http.server.ThreadingHTTPServer):
 
 def _listening(what: str, port: int | None, first: int, handler: Any) -> _Server:
     """On the port that was asked for, or on the first free one from `first` on."""
-    if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 2**16):
-        raise ArgumentError(f"{what}: port is {port!r}, expected a whole number, 0 to 65535")
+    if port is not None:
+        whole(what, "port", port, "a whole number, 0 to 65535", least=0, most=2**16 - 1)
     for number in [port] if port is not None else [*range(first, first + 20), 0]:
         try:
             return _Server(("127.0.0.1", number), handler)

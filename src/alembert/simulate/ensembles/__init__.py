@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, whole
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.model import Model
 from alembert.model.model import check_model
@@ -108,11 +108,8 @@ def ensemble(
             "differs ({'q0': ...}), or a mapping for a sweep; states side by side go into simulate as a batch (..., nq)"
         )
     for name, value in (("members", members), ("block", 1 if block is None else block)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive integer")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"ensemble: seed is {seed!r}, expected zero or a positive integer")
-    seed = int(seed)
+        whole("ensemble", name, value, "a positive integer")
+    seed = whole("ensemble", "seed", seed, "zero or a positive integer", least=0)
     if monitor is not None and not callable(monitor):
         raise ArgumentError(f"ensemble: monitor is {monitor!r}, expected a function of statistics")
     assert members is not None

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, whole
 from alembert.engine.kernel import limit_threads
 from alembert.errors import ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.meaning import meaning
@@ -132,8 +132,8 @@ class Backend:
 @contextmanager
 def backend(name: str, question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
     check_known("ensemble: no backend", name, BACKENDS)
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise ArgumentError(f"ensemble: workers is {workers!r}, expected a positive integer")
+    if workers is not None:
+        whole("ensemble", "workers", workers, "a positive integer")
     if cluster is not None and name != "dask":
         raise ArgumentError(f"ensemble: cluster is given with backend {name!r}; it goes with backend='dask'")
     opened = {"batch": _batch, "threads": _threads, "processes": _processes}.get(name)

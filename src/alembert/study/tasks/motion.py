@@ -67,20 +67,21 @@ Three: Any = Annotated[tuple[Formula, ...], Field(min_length=3, max_length=3)]
 Six: Any = Annotated[tuple[Formula, ...], Field(min_length=6, max_length=6)]
 
 
-class ForceEntry(FileTable):
-    """A force element by its `type`; the other keys are those of the class in `alembert.simulate`."""
+class ActingEntry(FileTable):
+    """A force element or a gravity field by its `type`; the other keys are those of the class in `alembert.simulate`."""
 
-    def element(self) -> Any:
+    MAKES: ClassVar[str]
+
+    def made(self) -> Any:
         import alembert.simulate as simulate
 
-        name = "".join(part.capitalize() for part in self.type.split("_"))  # type: ignore[attr-defined]
-        given = {key: value for key, value in self.given().items() if key != "type"}
-        return getattr(simulate, name)(**given)
+        return getattr(simulate, self.MAKES)(**{key: x for key, x in self.given().items() if key != "type"})
 
 
-class SpringDamperEntry(ForceEntry):
+class SpringDamperEntry(ActingEntry):
     """A spring and a damper between the origins of two frames."""
 
+    MAKES: ClassVar = "SpringDamper"
     type: Literal["spring_damper"]
     frame_a: StrictStr
     frame_b: StrictStr
@@ -90,9 +91,10 @@ class SpringDamperEntry(ForceEntry):
     tension_only: bool = Field(default=False, strict=True, description="As of a cable.")
 
 
-class BushingEntry(ForceEntry):
+class BushingEntry(ActingEntry):
     """Springs and dampers against any motion of frame b relative to frame a."""
 
+    MAKES: ClassVar = "Bushing"
     type: Literal["bushing"]
     frame_a: StrictStr
     frame_b: StrictStr
@@ -100,9 +102,10 @@ class BushingEntry(ForceEntry):
     damping: Six = Field(default=(0.0,) * 6, description="The same, N m s/rad and N s/m.")
 
 
-class DragEntry(ForceEntry):
+class DragEntry(ActingEntry):
     """Of air at the origin of a frame."""
 
+    MAKES: ClassVar = "Drag"
     type: Literal["drag"]
     frame: StrictStr
     coefficient: Formula
@@ -112,9 +115,10 @@ class DragEntry(ForceEntry):
     normal: Three | None = Field(default=None, description="Of a plate, in the frame's axes.")
 
 
-class SoftStopEntry(ForceEntry):
+class SoftStopEntry(ActingEntry):
     """Springs and dampers beyond the limits of joints."""
 
+    MAKES: ClassVar = "SoftStop"
     type: Literal["soft_stop"]
     stiffness: Formula = Field(description="N m/rad or N/m.")
     damping: Formula = Field(default=0.0, description="N m s/rad or N s/m.")
@@ -180,42 +184,27 @@ class SensorEntry(FileTable):
             raise OptionError(place, str(error).removeprefix("Measured: ")) from None
 
 
-class FieldEntry(FileTable):
-    """A gravity field by its `type`."""
-
-    def field(self) -> Any:
-        import alembert.simulate as simulate
-
-        kinds = {"central": simulate.CentralGravity, "gradient": simulate.GravityGradient}
-        return kinds[self.type](**{key: x for key, x in self.given().items() if key != "type"})  # type: ignore[attr-defined]
-
-
-class CentralEntry(FieldEntry):
+class CentralEntry(ActingEntry):
     """Attraction to a point of the world."""
 
+    MAKES: ClassVar = "CentralGravity"
     type: Literal["central"]
     parameter: Formula = Field(default=3.986004418e14, description="Gravitational parameter, m^3/s^2: Earth.")
     center: Three = Field(default=(0.0, 0.0, 0.0), description="Of the attraction, m.")
     gradient: bool = Field(default=True, strict=True, description="Whether its torques count.")
 
 
-class GradientEntry(FieldEntry):
+class GradientEntry(ActingEntry):
     """What is left of the field in free fall along a circular orbit."""
 
+    MAKES: ClassVar = "GravityGradient"
     type: Literal["gradient"]
     rate: Number = Field(description="Of the orbit, rad/s.")
     radial: Three = Field(default=(1.0, 0.0, 0.0), description="Away from the centre, at the start.")
     normal: Three = Field(default=(0.0, 0.0, 1.0), description="Of the orbit.")
 
 
-FIELDS = {"central": CentralEntry, "gradient": GradientEntry}
 AnyField: Any = Annotated[CentralEntry | GradientEntry, Field(discriminator="type")]
-FORCES = {
-    "spring_damper": SpringDamperEntry,
-    "bushing": BushingEntry,
-    "drag": DragEntry,
-    "soft_stop": SoftStopEntry,
-}
 Force: Any = Annotated[
     SpringDamperEntry | BushingEntry | DragEntry | SoftStopEntry, Field(discriminator="type")
 ]
@@ -290,7 +279,7 @@ class Scenario(Task):
             if getattr(self, "gravity", None) is not None:
                 raise OptionError(("gravity_field",), "is given together with gravity, expected one of them")
             try:
-                field = found["gravity"] = self.gravity_field.field()
+                field = found["gravity"] = self.gravity_field.made()
             except (ArgumentError, ModelError) as error:
                 raise OptionError(("gravity_field",), str(error)) from None
             watched = WatchedModel(model.replace(gravity=(0, 0, 0)), parameters, [*forces, field])
@@ -303,7 +292,7 @@ class Scenario(Task):
                 for parameter in sorted(x.names) if isinstance(x, Expression) else ():
                     check_parameter(model, parameter, ("forces", name, key))
         try:
-            element = force.element()
+            element = force.made()
             element.check(model)
         except (ArgumentError, ModelError) as error:
             raise OptionError(("forces", name), str(error)) from None
@@ -313,8 +302,8 @@ class Scenario(Task):
 def kinds_at(place: tuple[Any, ...], otherwise: Mapping[str, Any]) -> list[str]:
     """What `type` may be at a place of a file."""
     if "gravity_field" in place:
-        return list(FIELDS)
-    return list(FORCES) if "forces" in place else list(otherwise)
+        return ["central", "gradient"]
+    return ["spring_damper", "bushing", "drag", "soft_stop"] if "forces" in place else list(otherwise)
 
 
 class SimulateTask(Scenario, AtState):
@@ -353,7 +342,9 @@ class SimulateTask(Scenario, AtState):
     interval: Positive | None = Field(
         default=None, description="Between records, in seconds; every step, or a thousandth of the time."
     )
-    integrator: str = Field(default="auto", description="Its name; auto chooses and says why.")
+    integrator: str = Field(
+        default="auto", description="auto chooses and says why; or rk4, variational, dop853, radau, ..."
+    )
     tolerance: Positive = Field(default=1e-9, description="Of integrators with error control, relative.")
     absolute_tolerance: Positive = Field(default=1e-11, description="The same, in SI units.")
     gravity: Vector | None = Field(default=None, description="Another one than the model's, m/s^2.")

@@ -89,7 +89,7 @@ class OptimiseTask(FromState):
     transcription: str | None = Field(
         default=None, description="dmoc, euler, midpoint, trapezoidal, hermite-simpson, radau, ..."
     )
-    solver: str = Field(default="sweep", description="sweep, or ipopt or fatrop.")
+    solver: str = Field(default="sweep", description="sweep, ipopt, fatrop, or highs for linear problems.")
     tolerance: Positive = Field(default=1e-8, description="Of the solver.")
     iterations: Count = Field(default=500, description="At most.")
     guess: str | None = Field(

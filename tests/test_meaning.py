@@ -2,7 +2,7 @@
 
 import pytest
 
-from alembert.own_source import AT_IMPORT, digest
+from alembert.meaning import AT_IMPORT, digest
 
 
 @pytest.fixture
