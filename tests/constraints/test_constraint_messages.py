@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from constraint_helpers import closed, four_bars, parallelogram
 
-from alembert import ArgumentError, NumericalError, UnsupportedError, library
+from alembert import ArgumentError, Inertia, ModelBuilder, NumericalError, Revolute, UnsupportedError, library
 from alembert.model import Coupling
 
 MODEL = four_bars(2)
@@ -213,6 +213,15 @@ def test_coordinates_of_the_equation_of_motion():
         refusal(ArgumentError, symbolic.mass_matrix, Q, at=Q)
         == "mass_matrix: at is for independent coordinates"
     )
+    for function, x in (
+        ("inverse_mass_matrix", ()),
+        ("solve_mass_matrix", (V,)),
+        ("multiply_mass_matrix", (V,)),
+    ):
+        said = refusal(ArgumentError, getattr(symbolic, function), Q, *x, at=Q)
+        assert said == f"{function}: at is for independent coordinates"
+        said = refusal(ArgumentError, getattr(symbolic, function), Q, *x, coordinates="independent")
+        assert said.startswith(f"{function}: independent coordinates need at=")
     # one degree of freedom is left of a plane four-bar; a tree keeps all, by names or without
     arm = library.two_link()
     q = np.array([0.3, 0.4])
@@ -231,3 +240,15 @@ def test_too_many_rows_for_code_without_loops():
             f"{function.__name__}: the constraints of model 'four_bars_13' are too many for code without loops (26 rows); "
             "the methods of the model take them"
         )
+
+
+def test_a_joint_without_inertia_is_named_in_a_model_with_parameters():
+    builder = ModelBuilder("parameters")
+    mass, length = builder.parameter("mass", 1.0), builder.parameter("length", 0.5)
+    builder.body("a", Inertia.point(mass, (length, 0, 0)), joint=Revolute((0, 1, 0)), joint_name="a")
+    builder.body("b", Inertia.point(1.0), joint=Revolute((0, 1, 0)), joint_name="b")
+    model = builder.coupling("gear", "b", ["a"], [2.0]).build()
+    message = refusal(NumericalError, model.constrained_dynamics, [0.1, 0.2], [0, 0], [0, 0])
+    assert message.startswith(
+        "constrained_dynamics: the result is not finite; joint 'b': nothing that moves with b has inertia"
+    )

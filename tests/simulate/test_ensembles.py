@@ -17,6 +17,7 @@ import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.simulate import ensemble, simulate
 from alembert.simulate.ensembles import backends, blocks
+from alembert.simulate.stepper import Stepper
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +191,16 @@ def test_killed_and_resumed(whole, tmp_path, backend):
     assert resumed.computed == 48 - 2 * finished
     same(whole, resumed)
     assert not psutil.wait_procs(workers, timeout=30)[1]
+
+
+def test_a_batch_without_any_motion_left_takes_no_further_steps(model, monkeypatch):
+    steps, step = [], Stepper.python_step
+    monkeypatch.setattr(Stepper, "python_step", lambda *given: (steps.append(1), step(*given))[1])
+    options = {"members": 3, "duration": 5.0, "step": 0.01, "interval": 1.0, "block": 3, "backend": "batch"}
+    run = ensemble(model, vary, controller=lambda t, q, v: 1e3 * v, **options)
+    assert len(run.failures) == 3
+    assert np.isnan(run.q[:, -3:]).all()
+    assert 0 < len(steps) < 20
 
 
 def test_failed_members_are_named(model, tmp_path):

@@ -259,35 +259,41 @@ class ConstrainedSymbolic(Symbolic):
         self, q: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
     ) -> Any:
         """M(q), or E^T M E."""
-        M = super().mass_matrix(q, parameters=parameters)
         by = self._basis("mass_matrix", coordinates, at, parameters, q)
-        return M if by is None else by.E.T @ M @ by.E
+        return self._reduced(by, q, parameters) if by else super().mass_matrix(q, parameters=parameters)
 
     def inverse_mass_matrix(
         self, q: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
     ) -> Any:
         """M(q)^-1, by its factors along the tree; or (E^T M E)^-1."""
-        if not projected(coordinates):
+        by = self._basis("inverse_mass_matrix", coordinates, at, parameters, q)
+        if by is None:
             return super().inverse_mass_matrix(q, parameters=parameters)
-        return ca.inv(self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters))
+        return ca.inv(self._reduced(by, q, parameters))
 
     def solve_mass_matrix(
         self, q: Any, x: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
     ) -> Any:
         """M(q)^-1 x, or (E^T M E)^-1 x."""
-        if not projected(coordinates):
+        by = self._basis("solve_mass_matrix", coordinates, at, parameters, q)
+        if by is None:
             return super().solve_mass_matrix(q, x, parameters=parameters)
-        M = self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters)
+        M = self._reduced(by, q, parameters)
         return ca.solve(M, *checked("solve_mass_matrix", [Argument("x", M.shape[:1])], [x]))
 
     def multiply_mass_matrix(
         self, q: Any, x: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
     ) -> Any:
         """M(q) x, or E^T M E x."""
-        if not projected(coordinates):
+        by = self._basis("multiply_mass_matrix", coordinates, at, parameters, q)
+        if by is None:
             return super().multiply_mass_matrix(q, x, parameters=parameters)
-        M = self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters)
+        M = self._reduced(by, q, parameters)
         return ca.mtimes(M, *checked("multiply_mass_matrix", [Argument("x", M.shape[:1])], [x]))
+
+    def _reduced(self, by: IndependentCoordinates, q: Any, parameters: Any) -> Any:
+        """E^T M E."""
+        return by.E.T @ super().mass_matrix(q, parameters=parameters) @ by.E
 
     def _basis(
         self, function: str, coordinates: Coordinates, at: Any, parameters: Any, q: Any, v: Any = None

@@ -201,7 +201,7 @@ class ConstraintSystem:
         shaped = s.shaped(result)
         if tree.compute.lockable and name == "forward_dynamics":
             tree.compute.mark_locked(s.function, (s.shaped(s.q),), shaped)
-        tree.compute.explain(s.function, shaped, given, kernel)
+        tree.compute.explain(s.function, shaped, tuple(map(s.shaped, given)), kernel)
         return result
 
     def bias(self, s: States, v: Array) -> Array:

@@ -265,7 +265,11 @@ class FixedRun:
         stepper, keeper, every = self.stepper, self.keeper, self.every
         if not stepper.compiled:
             try:
-                following = stepper.python_step(state, effort, stepper.start, stepper.h)
+                following = (
+                    stepper.python_step(state, effort, stepper.start, stepper.h)
+                    if np.isfinite(stepper.motion(state)).all(axis=-1).any()
+                    else stepper.lost(state)
+                )
             except Diverged as error:
                 q = stepper.q(state)
                 raise not_finite(

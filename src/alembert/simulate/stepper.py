@@ -335,6 +335,13 @@ class Stepper:
         else:
             kernel(*given, out=out)
 
+    def lost(self, state: Array) -> Array:
+        """The state one step later where no motion of the batch is finite any more."""
+        following = state.copy()
+        following[..., 0] += 1
+        self.motion(following)[..., 2:] = np.nan
+        return following
+
     def python_step(self, state: Array, effort: Array, start: float, h: float) -> Array:
         """One step whose dynamics call Python functions."""
         assert self.scheme is not None

@@ -119,6 +119,40 @@ def test_points_and_rods_in_mjcf(tmp_path, name):
     )
 
 
+@pytest.mark.parametrize(("mass", "moment"), [(0.2, 0), (0, 0.1)])
+def test_what_is_fixed_keeps_its_mass_and_its_moments_in_mjcf(tmp_path, mass, moment):
+    """A point, which MuJoCo refuses on fixed bodies too; and moments without mass, as some URDFs have them."""
+    pytest.importorskip("mujoco")
+    source, path = tmp_path / "source.urdf", tmp_path / "model.xml"
+    source.write_text(f"""<robot name="r"><link name="base"/>
+      <link name="arm"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="sensor"><inertial><mass value="{mass}"/>
+        <inertia ixx="{moment}" iyy="{moment}" izz="{moment}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="a" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/></joint>
+      <joint name="s" type="fixed"><parent link="arm"/><child link="sensor"/><origin xyz="0 1 0"/></joint></robot>""")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlembertWarning)
+        model = al.load(source)
+        al.save(model, path)
+    np.testing.assert_allclose(al.load(path).mass_matrix([0.3]), model.mass_matrix([0.3]), rtol=1e-9)
+
+
+def test_mjcf_refuses_what_mujoco_cannot_read(tmp_path):
+    pytest.importorskip("mujoco")
+    builder = al.ModelBuilder("r", gravity=(0, 0, 0))
+    odd = al.Inertia(0.1, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 3.0))
+    builder.body("odd", odd, joint=al.Revolute(), joint_name="turn", unphysical=True)
+    builder.body("rest", al.Inertia.box(50.0, (1, 1, 1)), joint=al.Fixed(), parent="odd")
+    model = builder.build()
+    said = r"model.xml: MuJoCo refuses body 'odd', whose inertia no body can have; model.merge_fixed\(\) may join it"
+    with pytest.raises(UnsupportedError, match=said):
+        al.save(model, tmp_path / "model.xml")
+    whole = model.merge_fixed()
+    al.save(whole, tmp_path / "whole.xml")
+    np.testing.assert_allclose(al.load(tmp_path / "whole.xml").mass_matrix([0.0]), model.mass_matrix([0.0]))
+
+
 def test_several_joints_of_one_body_in_mjcf(tmp_path):
     """They are read as a chain through massless bodies, which is written and read again; so is a ball's spring."""
     pytest.importorskip("mujoco")

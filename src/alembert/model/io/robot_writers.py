@@ -477,18 +477,24 @@ class MjcfWriter(Writer):
         out.close("body")
 
     def inertial(self, body: Body, moves: bool) -> None:
-        """Mass and moments, raised for MuJoCo where a body that `moves` has none: points, rods, massless bodies."""
+        """Mass and moments, raised for MuJoCo where they are zero: points, rods, massless bodies that move."""
         mass, *com = self.numbers([body.inertia.mass, *body.inertia.com])
         xx, xy, yy, xz, yz, zz = self.numbers(body.inertia.tensor)
-        least = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])[0]
+        least, middle, most = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         raised = _LEAST * max(1.0, xx + yy + zz)
-        if moves and (mass < _LEAST or least < raised / 2):
-            mass, xx, yy, zz = max(mass, _LEAST), xx + raised, yy + raised, zz + raised
+        if not (moves or mass or most):
+            return
+        if mass < _LEAST or least < raised / 2:
+            mass, xx, yy, zz, least = max(mass, _LEAST), xx + raised, yy + raised, zz + raised, least + raised
             self.lose(
                 f"moments or masses of zero, raised by {_LEAST:g} since MuJoCo refuses them", [body.name]
             )
-        if mass:
-            self.text.put("inertial", pos=com, mass=mass, fullinertia=(xx, yy, zz, xy, xz, yz))
+        if body.unphysical and (least < 0 or least + middle < most):
+            raise UnsupportedError(
+                f"save: {self.path}: MuJoCo refuses body {body.name!r}, whose inertia no body can have; "
+                "model.merge_fixed() may join it with what is fixed to it"
+            )
+        self.text.put("inertial", pos=com, mass=mass, fullinertia=(xx, yy, zz, xy, xz, yz))
 
     def place(self, placement: Placement) -> dict[str, Any]:
         return {"pos": self.numbers(placement.translation), "quat": self.numbers(placement.quaternion)}

@@ -368,5 +368,9 @@ def _parameters(draws: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def ignore_what_is_recorded() -> None:
-    """Members that fail are listed by number; the warning about them is for those who simulate a batch."""
-    warnings.filterwarnings("ignore", r"simulate: \d+ of \d+ motions are not finite", AlembertWarning)
+    """Members that fail are listed by number; the warnings about them are for those who simulate a batch."""
+    for told in (
+        r"simulate: \d+ of \d+ motions are not finite",
+        r"\w+: \d+ of \d+ states have no finite result",
+    ):
+        warnings.filterwarnings("ignore", told, AlembertWarning)
