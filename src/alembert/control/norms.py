@@ -8,11 +8,11 @@ The gain g is a singular value of G(jw) at some w just where jw is an eigenvalue
     [-g C^T S^-1 C         -(A + B R^-1 D^T C)^T ],       R = g^2 - D^T D,   S = g^2 - D D^T                 (2)
 
 (Boyd, Balakrishnan, Kabamba 1989). Large systems take faster ways, where they prove the level: the impulse response
-(`impulse_bound`), or fractions (`gain_bound`). For the others, Bruinsma and Steinbuch (1990, "A fast algorithm to compute the H-infinity norm",
-Systems and Control Letters 14) start at the largest gain found and go up: where (2) still has eigenvalues on the
-axis, the gain between them is larger. The start is taken from every pole and a coarse grid, each peak polished; one
-test then usually suffices. Where the direct part D sets the level, R is nearly singular, and the eigenvalues are
-those of the pencil
+(`impulse_bound`), or fractions (`gain_bound`). For the others, Bruinsma and Steinbuch (1990, "A fast algorithm to
+compute the H-infinity norm", Systems and Control Letters 14) start at the largest gain found and go up: where (2) still
+has eigenvalues on the axis, the gain between them is larger. The start is taken from every pole and a coarse grid, each
+peak polished; one test then usually suffices. Where the direct part D sets the level, R is nearly singular, and the
+eigenvalues are those of the pencil
 
     s x = A x + B u,   s l = -A^T l - C^T y,   0 = B^T l + D^T y - g u,   0 = C x + D u - g y.               (3)
 
