@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS, summary
-from alembert.study.file import EVERY_TASK, TASKS, StudyEntry
 from alembert.study.laws import KINDS, EventEntry, FeedbackEntry, PDEntry, PythonEntry
+from alembert.study.run import EVERY_TASK, TASKS, StudyEntry
 
 FOLDER = Path(__file__).parent
 COMMANDS_PAGE, FILES_PAGE = FOLDER / "command-line.md", FOLDER / "run-files.md"

@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 import alembert as al
-from alembert.library.robots import BLUE, ORANGE, STEEL, rod
+from alembert.library.examples import BLUE, ORANGE, STEEL, rod
 from alembert.optimal import Phases, Problem, effort, same_bodies
 
 STEP, TIME = 0.4, 0.45

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alembert.study.file import load_study
+from alembert.study.run import load_study
 from markdown_blocks import blocks, compare
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -126,8 +126,8 @@ def test_modules_import_only_from_above(path):
     ("module", "text"),
     [
         ("spatial.so3", "from alembert.joints import Revolute"),
-        ("joints.free", "import alembert.model.model"),
-        ("joints.free", "def f():\n    from alembert import library"),
+        ("joints.guides", "import alembert.model.model"),
+        ("joints.guides", "def f():\n    from alembert import library"),
         ("model.model", "def f():\n    from alembert.algorithms import Compute"),
         ("model.builder", "from alembert.model.io import load"),
         ("model.builder", "from alembert.model import io"),

@@ -11,7 +11,7 @@ import pytest
 
 import alembert as al
 from alembert.simulate import load_run
-from alembert.study.file import load_study
+from alembert.study.run import load_study
 
 OLD = Path(__file__).parent / "data" / "version_1"
 

@@ -9,7 +9,7 @@ from constraint_helpers import four_bars, parallelogram
 from test_drives import MODELS, four_bar, gear, redundant, states
 
 import alembert as al
-from alembert.constraints import compiled, rank, solver
+from alembert.constraints import compiled, saddle, solver
 from alembert.constraints.results import CLEAR
 from alembert.constraints.system import ConstraintRows
 from alembert.errors import ArgumentError, NumericalError
@@ -229,16 +229,16 @@ def test_minimal_sets_of_a_batch_are_those_of_its_matrices():
         G[::3, 0] = 0.0
         G[7] = 0.0
         groups = [slice(0, (m + 1) // 2), *([slice((m + 1) // 2, m)] if m > 1 else [])]
-        chosen, margin = rank.choose_each(G, groups, np.full(20, rank.RANK))
+        chosen, margin = saddle.choose_each(G, groups, np.full(20, saddle.RANK))
         for k in range(20):
-            one = rank.choose(G[k], groups, rank.RANK)
+            one = saddle.choose(G[k], groups, saddle.RANK)
             np.testing.assert_array_equal(np.flatnonzero(chosen[k]), one.rows)
             np.testing.assert_allclose(margin[k], one.margin, rtol=1e-9)
             assert one.rank == np.linalg.matrix_rank(G[k])
     # equally far: the first ones, whatever rounding says
     turned = np.array([[1.0, -1, 0], [0, -1, 1], [-1, 0, 1]]) @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
     for G in (turned, turned[[2, 0, 1]]):
-        assert rank.choose(G, [slice(0, 3)], rank.RANK).rows.tolist() == [0, 1]
-        assert rank.choose_each(G[None], [slice(0, 3)], np.array([rank.RANK]))[0].tolist() == [
+        assert saddle.choose(G, [slice(0, 3)], saddle.RANK).rows.tolist() == [0, 1]
+        assert saddle.choose_each(G[None], [slice(0, 3)], np.array([saddle.RANK]))[0].tolist() == [
             [True, True, False]
         ]

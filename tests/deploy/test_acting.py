@@ -6,7 +6,7 @@ import pytest
 
 import alembert as al
 from alembert import ArgumentError, FileError, UnsupportedError, control
-from alembert.constraints import rank
+from alembert.constraints import saddle
 from alembert.deploy import compiler
 from alembert.deploy.acting import Given, acting
 from alembert.deploy.c_program import c_program
@@ -205,12 +205,12 @@ def test_rows_are_chosen_as_by_numbers():
     rng = np.random.default_rng(1)
     groups = [slice(0, 4), slice(4, 7)]
     G = ca.SX.sym("G", 7, 4)
-    f = ca.Function("f", [G], [rank.symbolic_choice(G, groups, 1e-9)])
+    f = ca.Function("f", [G], [saddle.symbolic_choice(G, groups, 1e-9)])
     for _ in range(20):
         A = rng.normal(size=(7, 4))
         A[rng.integers(7)] = A[rng.integers(7)]
         A[rng.integers(7)] = 0.0
-        expected = rank.choose_each(A[None], groups, np.array([1e-9]))[0][0]
+        expected = saddle.choose_each(A[None], groups, np.array([1e-9]))[0][0]
         np.testing.assert_array_equal(np.asarray(f(A)).ravel().astype(bool), expected)
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from structures import TUBE, component, straight
 
 import alembert as al
-from alembert.flexible import ansys
+from alembert.flexible import structure_files
 
 fl = al.flexible
 WORDS = {"solver": 0, "equations": 1, "lumped": 10, "unsymmetric": 13}
@@ -157,7 +157,7 @@ def test_damaged_rows(files):
         fl.read_ansys(*written(content=bytes(content)))
     odd = written(content=record(np.zeros(1, "<i4"), 0))[1]
     with pytest.raises(al.FileError, match="word 0 ends within a number"):
-        ansys._Records(odd).record(0, "f")
+        structure_files._Records(odd).record(0, "f")
     with pytest.raises(al.FileError, match="No such file"):
         fl.read_ansys(written()[0], "/nowhere.full")
     with pytest.raises(al.FileError, match="No such file"):

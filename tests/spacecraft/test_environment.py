@@ -29,7 +29,7 @@ from alembert.spacecraft import (
     igrf,
     msis_profile,
 )  # fmt: skip
-from alembert.spacecraft.surfaces import sunlit
+from alembert.spacecraft.environment import sunlit
 from alembert.spatial import Pose, quaternion
 
 NOON = Epoch.of("2026-03-01T12:00:00")

@@ -9,8 +9,7 @@ import scipy.linalg
 
 import alembert as al
 from alembert.errors import AlembertError
-from alembert.study.file import load_study
-from alembert.study.run import run_study
+from alembert.study.run import load_study, run_study
 
 HEAD = """format = "alembert-study"
 version = 1

@@ -9,9 +9,8 @@ import pytest
 
 from alembert.errors import FileError
 from alembert.model import ModelBuilder
-from alembert.study.file import load_study
 from alembert.study.mission_flight import Vehicle
-from alembert.study.run import run_study
+from alembert.study.run import load_study, run_study
 from alembert.study.task import Setting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

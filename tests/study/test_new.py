@@ -5,9 +5,8 @@ from typer.testing import CliRunner
 
 import alembert as al
 from alembert.cli import app
-from alembert.study.file import load_study
-from alembert.study.new import TEMPLATES, create, names
-from alembert.study.run import run_study
+from alembert.study.models import TEMPLATES, create, names
+from alembert.study.run import load_study, run_study
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -10,8 +10,7 @@ import alembert as al
 from alembert.cli import app
 from alembert.errors import ArgumentError, FileError
 from alembert.model.io import toml
-from alembert.study.file import TASKS, json_schema, load_study
-from alembert.study.run import differences, run_study
+from alembert.study.run import TASKS, differences, json_schema, load_study, run_study
 
 HEAD = 'format = "alembert-study"\nversion = 1\n'
 SIMULATE = f"""{HEAD}name = "swing"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve
 
-from alembert.sweeps.forward_dynamics import Factor
+from alembert.sweeps.dynamics import Factor
 
 
 @pytest.mark.parametrize("n", range(1, 7))

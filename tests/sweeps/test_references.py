@@ -13,21 +13,21 @@ import pytest
 from alembert import library
 from alembert.sensitivity import products
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, expressions, forward_dynamics
+from alembert.sweeps import FORWARD_DYNAMICS, MASS_MATRIX, Tree, dynamics, expressions
 from alembert.sweeps import program as programs
 from alembert.sweeps.operators import INNOVATIONS
 
 EPS = np.finfo(float).eps
 TESTS = Path(__file__).parents[1]
 FAST = {
-    "sweeps.forward_dynamics": ("P - U D^-1 U^T", "sweeps/test_references.py"),
+    "sweeps.dynamics": ("P - U D^-1 U^T", "sweeps/test_references.py"),
     "sensitivity.mass_factor": ("alembert.sweeps.operators", "sweeps/test_references.py"),
-    "sensitivity.inverse_dynamics": ("alembert.sweeps.inverse_dynamics", "sensitivity/test_derivatives.py"),
+    "sensitivity.inverse_dynamics": ("alembert.sweeps.dynamics", "sensitivity/test_derivatives.py"),
     "sensitivity.products": ("alembert.sensitivity.traces", "sensitivity/test_products.py"),
     "sensitivity.curvature": ("alembert.sensitivity.products", "sensitivity/test_curvature.py"),
     "sensitivity.traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
     "sensitivity.adjoint_traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
-    "sensitivity.regressor": ("alembert.sweeps.inverse_dynamics", "sensitivity/test_regressor.py"),
+    "sensitivity.regressor": ("alembert.sweeps.dynamics", "sensitivity/test_regressor.py"),
 }
 """module -> its reference, and the tests that hold the two equal"""
 
@@ -71,7 +71,7 @@ def test_entries_that_are_known_without_arithmetic(derived, monkeypatch):
         program = getattr(products, derived)(program, tuple(program.given))[0]
     fast = function(program, tree)
     monkeypatch.setattr(programs, "GRAPHS", {})
-    for module in (forward_dynamics, products):
+    for module in (dynamics, products):
         monkeypatch.setattr(module, "unit_columns", lambda S: [])
     plain = function(program, tree)
     assert fast.n_instructions() < plain.n_instructions()
@@ -87,7 +87,7 @@ def test_inertias_in_two_turns_where_the_placement_permutes_axes(monkeypatch):
     tree = Tree.of(library.arm7())
     fast = function(FORWARD_DYNAMICS, tree)
     monkeypatch.setattr(programs, "GRAPHS", {})
-    monkeypatch.setattr(forward_dynamics, "_to_parent", lambda P, b: P.transform(b.X))
+    monkeypatch.setattr(dynamics, "_to_parent", lambda P, b: P.transform(b.X))
     plain = function(FORWARD_DYNAMICS, tree)
     assert fast.n_instructions() < plain.n_instructions()
     rng = np.random.default_rng(2)

@@ -6,7 +6,7 @@ import pytest
 
 from alembert import library, sweeps
 from alembert.sweeps import Program, Tree, expressions
-from alembert.sweeps.forward_dynamics import unit_columns
+from alembert.sweeps.dynamics import unit_columns
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import inward, outward
 

@@ -10,7 +10,7 @@ from scipy.linalg import block_diag, solve_discrete_are
 
 from alembert import sweeps
 from alembert.errors import ArgumentError, NumericalError
-from alembert.sweeps import forward_dynamics, linear_quadratic
+from alembert.sweeps import dynamics, linear_quadratic
 from alembert.sweeps.linear_quadratic import LQProblem, Stage, solve_lq
 from alembert.sweeps.twin import forward_dynamics_as_lq, gibbs_function
 
@@ -57,8 +57,8 @@ def stacked(parts):
 
 
 def test_the_steps_are_those_of_forward_dynamics():
-    assert linear_quadratic.eliminate is forward_dynamics.eliminate
-    assert linear_quadratic.respond is forward_dynamics.respond
+    assert linear_quadratic.eliminate is dynamics.eliminate
+    assert linear_quadratic.respond is dynamics.respond
     steps = [sweep.step for sweep in sweeps.FORWARD_DYNAMICS.sweeps]
     assert steps[-2:] == [linear_quadratic.eliminate, linear_quadratic.respond]
 

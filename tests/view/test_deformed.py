@@ -6,9 +6,8 @@ import alembert as al
 from alembert.flexible import beam
 from alembert.view import Animation
 from alembert.view.deformed import drawn
-from alembert.view.page import page
+from alembert.view.page import page, slider_programs
 from alembert.view.scene import body_poses, scene
-from alembert.view.sliders import slider_programs
 
 
 def arm():

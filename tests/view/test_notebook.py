@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.view import notebook
+from alembert.view import figures
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 
@@ -82,11 +82,11 @@ def test_long_models_are_cut():
 
 
 def test_tables_escape():
-    assert notebook.table([HOSTILE], [[HOSTILE]]).count("&lt;img") == 2
+    assert figures.table([HOSTILE], [[HOSTILE]]).count("&lt;img") == 2
 
 
 def test_a_terminal_is_no_notebook():
-    assert notebook.in_notebook() is False
+    assert figures.in_notebook() is False
 
 
 def test_pandas(run, monkeypatch):

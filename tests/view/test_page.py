@@ -15,9 +15,8 @@ from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import loads
 from alembert.view import Animation, write_html, write_page
 from alembert.view.film import Browser, find
-from alembert.view.page import scene_data
+from alembert.view.page import configuration, scene_data
 from alembert.view.scene import body_poses
-from alembert.view.sliders import configuration
 
 POSITION = (
     """(() => { const e = alembert.current.stage.matrices[%d].elements; return [e[12], e[13], e[14]]; })()"""

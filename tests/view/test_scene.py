@@ -9,9 +9,8 @@ import pytest
 import alembert as al
 from alembert.errors import AlembertWarning, FileError
 from alembert.library.random_tree import FACTORIES
-from alembert.view import meshes
-from alembert.view.scene import body_poses, scene
-from alembert.view.sliders import OPERATIONS, configuration, slider_programs
+from alembert.view.page import OPERATIONS, configuration, slider_programs
+from alembert.view.scene import Surface, body_poses, read_mesh, scene, simplified
 
 MODELS = ["pendulum", "acrobot", "cart_pole", "arm7", "humanoid", "satellite", "random_tree"]
 
@@ -229,7 +228,7 @@ def volume(surface):
 def test_mesh_files(tmp_path, suffix, content):
     path = tmp_path / f"tetrahedron.{suffix}"
     path.write_bytes(content)
-    (surface,) = meshes.read(path)
+    (surface,) = read_mesh(path)
     assert surface.vertices.shape == (4, 3)
     assert surface.faces.shape == (4, 3)
     assert abs(volume(surface)) == pytest.approx(1.0)
@@ -240,7 +239,7 @@ def test_mesh_files(tmp_path, suffix, content):
 def test_collada_units_axes_and_nodes(tmp_path):
     path = tmp_path / "a.dae"
     path.write_bytes(dae(0.001, "Y_UP"))
-    (surface,) = meshes.read(path)
+    (surface,) = read_mesh(path)
     # (x, y, z + 1) mm with y up becomes (x, -(z + 1), y)
     np.testing.assert_allclose(surface.vertices.min(axis=0), [0, -0.004, 0], atol=1e-9)
     np.testing.assert_allclose(surface.vertices.max(axis=0), [0.001, -0.001, 0.002], atol=1e-9)
@@ -260,9 +259,9 @@ def test_bad_mesh_files(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(FileError, match=message):
-        meshes.read(path)
+        read_mesh(path)
     with pytest.raises(FileError, match="the mesh file is not there"):
-        meshes.read(tmp_path / "none.stl")
+        read_mesh(tmp_path / "none.stl")
 
 
 def test_simplified_meshes_keep_their_size():
@@ -274,7 +273,7 @@ def test_simplified_meshes_keep_their_size():
     a, b = index[:, :-1], np.roll(index, -1, axis=0)[:, :-1]
     c, d = index[:, 1:], np.roll(index, -1, axis=0)[:, 1:]
     faces = np.concatenate([np.stack([a, c, b], -1).reshape(-1, 3), np.stack([b, c, d], -1).reshape(-1, 3)])
-    small = meshes.simplified(meshes.Surface(vertices.reshape(-1, 3), faces), 2000)
+    small = simplified(Surface(vertices.reshape(-1, 3), faces), 2000)
     assert 500 < len(small.faces) <= 2000
     np.testing.assert_allclose(np.abs(small.vertices).max(axis=0), 1.0, atol=0.1)
     assert volume(small) == pytest.approx(4 * np.pi / 3, rel=0.1)

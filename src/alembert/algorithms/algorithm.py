@@ -125,11 +125,11 @@ class GraphInputs:
 
 _EXTENTS: dict[str, Any] = {"q": "q", "v": "v", "a": "v"}
 _MOTIONS = (
-    ("q", outward(sweeps.kinematics.place)),
-    ("q", outward(sweeps.kinematics.place_in_world)),
-    ("q", outward(sweeps.kinematics.subspace_in_world)),
-    ("v", outward(sweeps.kinematics.move)),
-    ("a", outward(sweeps.kinematics.accelerate)),
+    ("q", outward(sweeps.dynamics.place)),
+    ("q", outward(sweeps.dynamics.place_in_world)),
+    ("q", outward(sweeps.dynamics.subspace_in_world)),
+    ("v", outward(sweeps.dynamics.move)),
+    ("a", outward(sweeps.dynamics.accelerate)),
 )
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from alembert.algorithms import dynamics, frames, kernels
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.dynamics import SWEEP
-from alembert.algorithms.failures import Failures
+from alembert.algorithms.failures import Failures, Physical
 from alembert.algorithms.kernels import Lowering
-from alembert.algorithms.physical import Physical
 from alembert.algorithms.results import HybridResult
 from alembert.algorithms.table import TABLE, known_as
 from alembert.arguments import check_known, common, mapping, numbers, unknown

@@ -5,6 +5,5 @@ from alembert.cli import files as _files
 from alembert.cli import tasks as _tasks
 from alembert.cli import verify as _verify
 from alembert.cli import demo as _demo
-from alembert.cli import bench as _bench
 from alembert.cli.app import app as app
 from alembert.cli.app import main as main

@@ -19,7 +19,7 @@ import typer
 from alembert.arguments import unknown
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
-from alembert.cli.models import argument, option
+from alembert.cli.console import argument, option
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, made_folder
 from alembert.study.report import Grid
 

@@ -11,7 +11,7 @@ import typer
 from alembert.arguments import check_known
 from alembert.cli import console
 from alembert.cli.app import MODELS, STUDIES, Json, command
-from alembert.cli.models import (
+from alembert.cli.console import (
     Floating,
     ModelName,
     PackageDirs,
@@ -162,7 +162,7 @@ def schema(
     """Print the JSON schema of a file format, for editors and other programs."""
     check_known("schema: there is no kind of files", kind, KINDS)
     if kind == "study":
-        from alembert.study.file import json_schema
+        from alembert.study.run import json_schema
     else:
         from alembert.model.io import json_schema
     typer.echo(json.dumps(json_schema(), indent=2))

@@ -18,7 +18,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import COMPUTE, FAILED, STUDIES, Json, command
-from alembert.cli.models import (
+from alembert.cli.console import (
     Floating,
     ModelName,
     PackageDirs,
@@ -33,10 +33,9 @@ from alembert.cli.models import (
     pairs,
 )
 from alembert.errors import ArgumentError
-from alembert.study.tasks.identify import IdentifyTask
-from alembert.study.tasks.linearize import LinearizeTask
+from alembert.study.tasks.analysis import IdentifyTask, LinearizeTask
+from alembert.study.tasks.motion import SimulateTask
 from alembert.study.tasks.optimise import OptimiseTask
-from alembert.study.tasks.simulate import SimulateTask
 
 if TYPE_CHECKING:
     from alembert.study.task import Task, TaskResult
@@ -85,8 +84,7 @@ def perform_study(
     study: Path, changes: list[str], folder: Path | None = None, *, check: bool = False, as_json: bool = False
 ) -> None:
     """Run a study and say what it found."""
-    from alembert.study.file import load_study
-    from alembert.study.run import differences, run_study
+    from alembert.study.run import differences, load_study, run_study
 
     found = load_study(study, changes=changes, folder=folder)
     line = [Path(sys.argv[0]).name, *sys.argv[1:]]
@@ -122,7 +120,7 @@ def _short(path: Path) -> str:
 
 
 def _complete_project(incomplete: str) -> list[str]:
-    from alembert.study.new import names
+    from alembert.study.models import names
 
     return list(names())
 
@@ -152,7 +150,7 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Write a model and a study with comments, which run as they are, to begin with."""
-    from alembert.study.new import TEMPLATES, create, names
+    from alembert.study.models import TEMPLATES, create, names
     from alembert.study.report import Grid
 
     if list_ or name is None:
@@ -383,7 +381,7 @@ def _is_study(name: str) -> bool:
     path = Path(name)
     if path.suffix != ".toml" or not path.is_file():
         return False
-    from alembert.study.file import FORMAT, load_study
+    from alembert.study.run import FORMAT, load_study
 
     if f'"{FORMAT}"' not in path.read_text(encoding="utf-8", errors="replace"):
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank, saddle, solver
+from alembert.constraints import saddle, solver
 from alembert.constraints.dynamics import held_fixed, named_dofs, weight_vector
 from alembert.constraints.results import CLOSED, CLOSURE, State
 from alembert.constraints.solver import ConstrainedCall, Parameters
@@ -81,7 +81,7 @@ def _assembled_stiffly(
 
 def _assembled(system: ConstraintSystem, s: States, held: Array, root: Array) -> State:
     """At one state."""
-    model, move = system.model, rank.others(system.model.nv, held)
+    model, move = system.model, saddle.others(system.model.nv, held)
     guess, speeds = s.q[0].copy(), s.vectors[0][0]
     if not system.count:
         return State(guess, speeds.copy(), 0.0, 0.0, 0)
@@ -254,7 +254,7 @@ def project_held(call: ConstrainedCall, q: Array, v: Array, held: Array) -> tupl
     """The same, state by state, where drives hold the coordinates and speeds of some degrees of freedom."""
     system, model = call.system, call.model
     s = call.states(q, {"v": v})
-    move = rank.others(model.nv, held)
+    move = saddle.others(model.nv, held)
     found, speeds = s.q.copy(), s.vectors[0].copy()
 
     def step(s: States, t: RowTerms, c: Array, _: Array) -> Array:

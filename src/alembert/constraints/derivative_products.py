@@ -21,7 +21,7 @@ from alembert.algorithms.algorithm import Options
 from alembert.algorithms.frames import QUIET
 from alembert.algorithms.table import TABLE
 from alembert.arguments import common
-from alembert.constraints import compiled, rank
+from alembert.constraints import compiled, saddle
 from alembert.constraints.derivatives import check_determined
 from alembert.constraints.drives import check_unrolled
 from alembert.constraints.dynamics import driven_dofs, weight_vector
@@ -328,7 +328,7 @@ def _common_choice(
     t = system.closed_terms(s, s.vectors[0])
     choice = system.choice(s, t, 0)
     inverse = name == "inverse_dynamics"
-    dependent, free = rank.independent_columns(t.jacobian[0, choice.rows])
+    dependent, free = saddle.independent_columns(t.jacobian[0, choice.rows])
     if inverse:
         check_unrolled(model, function, len(choice.rows))
     G = t.jacobian[:, choice.rows]
@@ -336,7 +336,7 @@ def _common_choice(
     if inverse:
         check_determined(model, function, G, driven_dofs(model, function, None), s.which)
         parts.append(parts[0][..., dependent])
-    served = rank.choose_each(t.jacobian, system.groups, system.tolerances(t))[0].sum(axis=1) == choice.rank
+    served = saddle.choose_each(t.jacobian, system.groups, system.tolerances(t))[0].sum(axis=1) == choice.rank
     for X in parts if choice.rank else ():
         served &= np.linalg.svd(X, compute_uv=False)[:, -1] >= GOOD
     served[0] = True

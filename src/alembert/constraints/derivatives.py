@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, drives, rank, saddle, solver
+from alembert.constraints import compiled, drives, saddle, solver
 from alembert.constraints.dynamics import drives_of, efforts_by_choice, listed, weight_vector
 from alembert.constraints.results import (
     CLEAR,
@@ -244,14 +244,14 @@ def _effort_derivatives_at(
     t = system.closed_terms(s, v, closed)
     sets = system.choices(s, t)
     u, f, mu = np.zeros((len(s), nv)), np.zeros((len(s), system.count)), np.zeros((len(s), nv))
-    for rows, at in rank.alike(sets):
+    for rows, at in saddle.alike(sets):
         R = t.jacobian[np.ix_(at, rows)]
         check_determined(model, s.function, R, driven, lambda k, at=at: s.which(at[k]))  # type: ignore[misc]
         solved = _balance(w, R, driven, r[at][..., None])
         u[at], f[np.ix_(at, rows)], mu[at] = (x[..., 0] for x in solved)  # (3)
     if len(s) and system.count:
         rows = np.flatnonzero(sets[0])
-        by.learn(rows, rank.independent_columns(t.jacobian[0, rows])[1])
+        by.learn(rows, saddle.independent_columns(t.jacobian[0, rows])[1])
     still = np.zeros_like(v)
     of_bodies = [*_tree_derivatives(system, s, a)]
     of_bodies[0] = of_bodies[0] - system.derivatives(s, v, a, f)[0]
@@ -264,7 +264,7 @@ def _effort_derivatives_at(
     of_rows.append(np.zeros((len(s), system.count, nv)))
     g, c = (np.concatenate(parts, axis=2) for parts in (of_bodies, of_rows))
     du = np.zeros_like(g)
-    for rows, alike in rank.alike(sets):
+    for rows, alike in saddle.alike(sets):
         for at in saddle.in_parts(alike, (2 * nv + len(rows)) * g.shape[2]):
             own = np.ix_(at, rows)
             du[at] = _balance(w, t.jacobian[own], driven, g[at], c[own])[0]  # (4)

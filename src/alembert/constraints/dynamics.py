@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.arguments import check_known, mapping
-from alembert.constraints import compiled, drives, rank, saddle, solver
+from alembert.constraints import compiled, drives, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
     BREAKS,
@@ -136,7 +136,7 @@ def _held_impulse(
 ) -> tuple[Array, Array, Array]:
     """(3) at one state: x, f and the impulses of the drives."""
     model, G, M = system.model, t.jacobian[0], system.mass_matrix(s)[0]
-    move = rank.others(model.nv, held)
+    move = saddle.others(model.nv, held)
     x, pushes = np.zeros(model.nv), np.zeros(model.nv)
     x[move] = saddle.least(M[np.ix_(move, move)], G[:, move], -(G @ v), t.scale[0])
     left = np.abs(G @ (v + x)) / t.scale[0]
@@ -163,7 +163,7 @@ def constraint_analysis(
     if within.ndim or not 0 < within < 1:
         raise ArgumentError(f"{s.function}: tolerance is {tolerance!r}, expected a number between 0 and 1")
     t = system.terms(s)
-    choice = rank.choose(t.jacobian[0], system.groups, float(within))
+    choice = saddle.choose(t.jacobian[0], system.groups, float(within))
     return ConstraintAnalysis(
         system.count,
         choice.rank,
@@ -298,10 +298,10 @@ def _efforts_at(
         k = int(left[0])
         rows = system.choice(s, t, k).rows
         _check_acceleration(system, s, t, k)
-        dependent, free = rank.independent_columns(t.jacobian[k, rows])
+        dependent, free = saddle.independent_columns(t.jacobian[k, rows])
         current = by.learn(rows, free)
         if current is None or current in tried:
-            E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
+            E = saddle.kernel_basis(t.jacobian[k, rows], dependent, free)
             efforts[k, by.driven] = _smallest(system.model, s.function, E, needed[k], by.driven, root, free)
             f[k] = saddle.smallest_forces(t.jacobian[k], needed[k] - efforts[k])
             left = left[1:]

@@ -40,7 +40,7 @@ from alembert.expression import Expression, evaluate
 from alembert.model.elements import DOT
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
-from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
+from alembert.sweeps.dynamics import accelerate, move, place, place_in_world, subspace_in_world
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, counterpart, outward, seen, unroll
 from alembert.sweeps.tree import Tree, Where

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.arguments import check_known
-from alembert.constraints import rank, saddle, solver
+from alembert.constraints import saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import CLOSED, CONSISTENT, FEASIBLE, ControlForces
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
@@ -93,7 +93,9 @@ def control_forces(
             rows = geometric.chosen(t, k).rows
             G, c = t.jacobian[k, rows], np.concatenate([-t.bias[k, rows], h[k]])
             a[k], u[k], reaction = _solve(function, method, M[k], G, K[k], A[k], c, rest[k], labels)
-            f[k] = np.linalg.lstsq(t.jacobian[k].T, reaction, rcond=rank.RANK)[0] if geometric.count else 0.0
+            f[k] = (
+                np.linalg.lstsq(t.jacobian[k].T, reaction, rcond=saddle.RANK)[0] if geometric.count else 0.0
+            )
     system.check_finite(s, a, u, f)
     a, efforts, u = s.shaped(a, np.einsum("bij,bi->bj", A, u), u)
     return ControlForces(a, efforts, u, geometric.reactions(s, t, f))
@@ -219,7 +221,7 @@ def _hybrid_at(system: ConstraintSystem, s: States, dofs: Array, closed: float) 
     S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
     B, c = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)
     groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
-    sets = rank.choose_each(B, groups, system.tolerances(t))[0]
+    sets = saddle.choose_each(B, groups, system.tolerances(t))[0]
     M = system.mass_matrix(s)
     a = saddle.by_sets(M, B, sets, c[..., None], rest[..., None])[0][..., 0]
     left = np.abs((B @ a[..., None])[..., 0] - c)

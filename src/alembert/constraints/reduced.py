@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.arguments import common
-from alembert.constraints import rank, solver
+from alembert.constraints import saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import GOOD, OFF, RANK, IndependentCoordinates
 from alembert.constraints.solver import Parameters
@@ -174,7 +174,7 @@ def _reduced(
     model = system.model
     first = system.choice(s, t, 0).rows
     free = _free(system, s.function, t.jacobian[0, first], names, argument)
-    dependent = rank.others(model.nv, free)
+    dependent = saddle.others(model.nv, free)
     E = np.zeros((len(s), model.nv, len(free)))
     rate = None if speeds is None else np.zeros((len(s), model.nv))
     served = _fill(t, first, dependent, free, E, rate)
@@ -188,7 +188,7 @@ def _reduced(
                 f"{s.function}: the speeds {listed(model, free)} do not determine the others at this configuration{where}; "
                 "choose others, or leave the choice open"
             )
-        E[k] = rank.kernel_basis(G, dependent, free)
+        E[k] = saddle.kernel_basis(G, dependent, free)
         if rate is not None:
             rate[k, dependent] = -np.linalg.solve(G[:, dependent], t.bias[k, rows])
     return Reduction(system, s, free, E, rate)
@@ -205,8 +205,8 @@ def _fill(t: RowTerms, rows: Array, dependent: Array, free: Array, E: Array, rat
         R = np.where(served[:, None, None], R, R[np.argmax(served)])
         if not served.any():
             return served
-    E[...] = rank.kernel_basis(R, dependent, free)
-    dropped = rank.others(t.jacobian.shape[1], rows)
+    E[...] = saddle.kernel_basis(R, dependent, free)
+    dropped = saddle.others(t.jacobian.shape[1], rows)
     if len(dropped):
         left = np.abs(t.jacobian[:, dropped] @ E) / t.scale[:, dropped, None]
         allowed = RANK + np.minimum(10 * t.slack, OFF)
@@ -221,7 +221,7 @@ def _free(
     system: ConstraintSystem, function: str, G: Array, names: Sequence[str] | None, argument: str
 ) -> Array:
     if names is None:
-        return rank.independent_columns(G)[1]
+        return saddle.independent_columns(G)[1]
     free = named_dofs(system.model, function, names, argument)
     left = system.model.nv - len(G)
     if len(free) != left:
@@ -266,9 +266,9 @@ def tangent(
     all_rows = system.chosen(t, 0).rows
     holonomic = np.flatnonzero(system.holonomic)
     groups = [slice(k, k + 1) for k in range(len(holonomic))]
-    tolerance = max(rank.RANK, min(10 * float(t.slack[0]), 1e-3))
+    tolerance = max(saddle.RANK, min(10 * float(t.slack[0]), 1e-3))
     scaled = G[holonomic] / scale[holonomic, None]
-    picked = rank.choose(scaled, groups, tolerance).rows if len(holonomic) else np.arange(0)
+    picked = saddle.choose(scaled, groups, tolerance).rows if len(holonomic) else np.arange(0)
     E_q, q_dependent, q_dofs = _basis(s.function, scaled[picked], chosen[0] if chosen else None)
     R = G[all_rows]
     E_v, dependent, v_dofs = _basis(s.function, R, chosen[1] if chosen else None)
@@ -313,14 +313,14 @@ def row_derivatives(system: ConstraintSystem, s: States, f: Array) -> RowDerivat
 def _basis(function: str, R: Array, chosen: Sequence[int] | None) -> tuple[Array, Array, Array]:
     """Columns that R sends to zero, the dependent and the independent entries."""
     if chosen is None:
-        dependent, free = rank.independent_columns(R)
+        dependent, free = saddle.independent_columns(R)
     else:
         free = np.asarray(chosen, dtype=int)
         dependent = np.setdiff1d(np.arange(R.shape[1]), free)
     size = np.linalg.svd(R[:, dependent], compute_uv=False) if len(dependent) == len(R) else np.zeros(1)
-    if len(dependent) != len(R) or (len(R) and size[-1] <= rank.RANK * size[0]):
+    if len(dependent) != len(R) or (len(R) and size[-1] <= saddle.RANK * size[0]):
         raise NumericalError(
             f"{function}: the independent degrees of freedom of the first state do not determine the others at a later one; "
             "give the states one by one"
         )
-    return rank.kernel_basis(R, dependent, free), dependent, free
+    return saddle.kernel_basis(R, dependent, free), dependent, free

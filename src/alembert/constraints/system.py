@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, drives, factors, kernels, looped, rank
+from alembert.constraints import compiled, drives, factors, kernels, looped, saddle
 from alembert.constraints.compiled import Held
 from alembert.constraints.drives import Chosen, Drives
 from alembert.constraints.equations import parts
 from alembert.constraints.kernels import RowBlocks, RowGraph
 from alembert.constraints.looped import Looped
-from alembert.constraints.rank import Choice
 from alembert.constraints.results import CLOSED, OFF, STILL
+from alembert.constraints.saddle import Choice
 from alembert.constraints.states import RowTerms, States, at_states, finite, name_list, states
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, ModelError, NumericalError, UnsupportedError, warn
@@ -84,7 +84,7 @@ class ConstraintSystem:
             raise NumericalError(
                 f"{s.function}: the constraints are not finite at such coordinates and speeds"
             )
-        scale = rank.scales(G, self.groups)
+        scale = saddle.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
         if v is not None:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -237,7 +237,7 @@ class ConstraintSystem:
 
     def chosen(self, t: RowTerms, k: int) -> Choice:
         """With a tolerance as in `tolerances`."""
-        return rank.choose(t.jacobian[k], self.groups, max(rank.RANK, min(10 * float(t.slack[k]), OFF)))
+        return saddle.choose(t.jacobian[k], self.groups, max(saddle.RANK, min(10 * float(t.slack[k]), OFF)))
 
     def choice(self, s: States, t: RowTerms, k: int) -> Choice:
         """A minimal set for state k, remembered."""
@@ -254,20 +254,20 @@ class ConstraintSystem:
             chosen = np.zeros((1, self.count), dtype=bool)
             chosen[0, self.choice(s, t, 0).rows] = True
             return chosen
-        chosen, margin = rank.choose_each(t.jacobian, self.groups, self.tolerances(t))
+        chosen, margin = saddle.choose_each(t.jacobian, self.groups, self.tolerances(t))
         ranks, done = chosen.sum(axis=1), 0
         if len(s) and self.kept is None:
-            self.kept = rank.choice(chosen[0], float(margin[0]))
+            self.kept = saddle.choice(chosen[0], float(margin[0]))
         while len(other := np.flatnonzero(ranks[done:] != (self.kept.rank if self.kept else 0))):
             k = done + int(other[0])
-            self.remember(s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
+            self.remember(s, k, self.kept, saddle.choice(chosen[k], float(margin[k])))
             done = k + 1
         return chosen
 
     @staticmethod
     def tolerances(t: RowTerms) -> Array:
         """States off the surface cannot tell a redundant row better than they are off."""
-        return np.maximum(rank.RANK, np.minimum(10 * t.slack, OFF))
+        return np.maximum(saddle.RANK, np.minimum(10 * t.slack, OFF))
 
     def remember(self, s: States, k: int, before: Choice | None, choice: Choice) -> None:
         if before is None or before.rank == choice.rank:

@@ -413,7 +413,7 @@ class StateSpace:
 
     def _repr_html_(self) -> str:
         """In notebooks: inputs, outputs, and the poles, slowest first."""
-        from alembert.view.notebook import result_html, table
+        from alembert.view.figures import result_html, table
 
         poles = self.poles()
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -5,7 +5,7 @@ remembered from instant to instant,
 
     effort, x' = f(t, q, v, x, held(d), u, p)                                                                         (1)
 
-and at every tick of the clock d changes by what `alembert.simulate.compiled_schedule` does there. A tick is the longest time
+and at every tick of the clock d changes by what `alembert.simulate.schedule` does there. A tick is the longest time
 of which all periods, delays and offsets are multiples. Set points given as numbers become inputs: they are parameters of a
 copy of the model, so that every law reads them.
 """
@@ -27,11 +27,9 @@ from alembert.expression import Expression
 from alembert.model import Model
 from alembert.simulate.actuators import Lags
 from alembert.simulate.bound_controllers import BoundController
-from alembert.simulate.compiled_schedule import CompiledSchedule
-from alembert.simulate.controllers import Sampled
-from alembert.simulate.dynamic_controllers import DynamicController, as_controller
+from alembert.simulate.controllers import DynamicController, Sampled, as_controller
 from alembert.simulate.inputs import Inputs
-from alembert.simulate.schedule import Schedule, common_tick
+from alembert.simulate.schedule import CompiledSchedule, Schedule, common_tick
 from alembert.simulate.simulation import Simulation
 from alembert.spatial.arrays import clip
 

@@ -26,7 +26,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import check_known, names
-from alembert.constraints import compiled, rank
+from alembert.constraints import compiled, saddle
 from alembert.constraints.results import RANK
 from alembert.deploy.acting import Acting, Given, Signal, acting
 from alembert.engine.c_export import c_function
@@ -318,7 +318,7 @@ class _Maker:
             ca.vertcat(graph.q, graph.parameters),
             ca.vertcat(q, p["all_p"]),
         )
-        mask = rank.symbolic_choice(G, self.constraints.slice_list, RANK)
+        mask = saddle.symbolic_choice(G, self.constraints.slice_list, RANK)
         return _function("choose", {"q": q, **p}, {"mask": mask})
 
     def _guard(self) -> ca.Function:

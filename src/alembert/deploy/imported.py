@@ -27,7 +27,7 @@ import numpy as np
 from alembert.arguments import check_known, mapping, unknown
 from alembert.errors import AlembertError, ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import quantities
-from alembert.linear.outputs import Output, expressions, find
+from alembert.linear.quantities import Output, expressions, find
 from alembert.model import Model
 from alembert.simulate.controllers import Sampled
 

@@ -32,8 +32,7 @@ from alembert.errors import ArgumentError, UnsupportedError, made_folder, writin
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives, checked
 from alembert.simulate.bound_controllers import BoundController
-from alembert.simulate.controllers import Sampled
-from alembert.simulate.dynamic_controllers import as_controller
+from alembert.simulate.controllers import Sampled, as_controller
 
 
 def c_controller(

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from alembert.arguments import unknown
-from alembert.editor.document import ModelDocument
-from alembert.editor.python_source import python_source
+from alembert.editor.document import ModelDocument, python_source
 from alembert.errors import AlembertError, AlembertWarning, ArgumentError
 from alembert.expression import Scalar
 from alembert.joints import PAIRS, REGISTRY, Friction, JointType, Limits, Pair, Spring

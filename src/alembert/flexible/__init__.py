@@ -1,8 +1,6 @@
 """Modal bodies from what engineers have: beams, tables of point masses, members of frameworks, finite elements."""
 
 from alembert.arguments import tell_wrong_types as _tell_wrong_types
-from alembert.flexible.abaqus import read_abaqus as read_abaqus
-from alembert.flexible.ansys import read_ansys as read_ansys
 from alembert.flexible.beam import beam as beam
 from alembert.flexible.component_modes import ComponentModes as ComponentModes
 from alembert.flexible.component_modes import attachment_modes as attachment_modes
@@ -18,7 +16,6 @@ from alembert.flexible.component_modes import normal_modes as normal_modes
 from alembert.flexible.component_modes import orthonormal as orthonormal
 from alembert.flexible.component_modes import relative as relative
 from alembert.flexible.component_modes import residual_modes as residual_modes
-from alembert.flexible.finite_element_body import structure_body as structure_body
 from alembert.flexible.finite_elements import FiniteElements as FiniteElements
 from alembert.flexible.finite_elements import MassPoints as MassPoints
 from alembert.flexible.finite_elements import UnitSystem as UnitSystem
@@ -27,7 +24,9 @@ from alembert.flexible.framework import LumpedMass as LumpedMass
 from alembert.flexible.framework import Member as Member
 from alembert.flexible.framework import NodeSpring as NodeSpring
 from alembert.flexible.framework import framework as framework
-from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
+from alembert.flexible.modal_bodies import particles as particles
+from alembert.flexible.modal_bodies import random_particles as random_particles
+from alembert.flexible.modal_bodies import structure_body as structure_body
 from alembert.flexible.mode_choice import Completeness as Completeness
 from alembert.flexible.mode_choice import ModeRanking as ModeRanking
 from alembert.flexible.mode_choice import carried_mass as carried_mass
@@ -39,8 +38,6 @@ from alembert.flexible.motion_inversion import StableInversion as StableInversio
 from alembert.flexible.motion_inversion import invert_motion as invert_motion
 from alembert.flexible.motion_inversion import stable_inversion as stable_inversion
 from alembert.flexible.nastran import read_nastran as read_nastran
-from alembert.flexible.particles import particles as particles
-from alembert.flexible.particles import random_particles as random_particles
 from alembert.flexible.section_loads import section_loads as section_loads
 from alembert.flexible.sid import read_sid as read_sid
 from alembert.flexible.stability import Campbell as Campbell
@@ -51,8 +48,11 @@ from alembert.flexible.stability import stability_boundary as stability_boundary
 from alembert.flexible.stability import stability_map as stability_map
 from alembert.flexible.stability import tuned_absorber as tuned_absorber
 from alembert.flexible.stability import with_proof_mass as with_proof_mass
-from alembert.flexible.structure_report import StructureReport as StructureReport
+from alembert.flexible.structure_files import read_abaqus as read_abaqus
+from alembert.flexible.structure_files import read_ansys as read_ansys
+from alembert.flexible.structure_files import read_mbdyn as read_mbdyn
 from alembert.flexible.structure_response import ResponseFit as ResponseFit
+from alembert.flexible.structure_response import StructureReport as StructureReport
 from alembert.flexible.structure_response import fit_modes as fit_modes
 from alembert.flexible.structure_response import fit_response as fit_response
 from alembert.flexible.structure_response import structure_response as structure_response

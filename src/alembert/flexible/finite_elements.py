@@ -30,7 +30,7 @@ from alembert.model.inertia import Inertia
 from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
-    from alembert.flexible.structure_report import StructureReport
+    from alembert.flexible.structure_response import StructureReport
 
 Array = np.ndarray
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -341,7 +341,7 @@ class FiniteElements:
 
     def report(self, attachment: Any = None, modes: int = 6) -> StructureReport:
         """Whether it is as it should be: rigid motions, mass properties, lowest modes, effective masses; print it."""
-        from alembert.flexible.structure_report import structure_report
+        from alembert.flexible.structure_response import structure_report
 
         return structure_report(self, attachment, modes)
 

@@ -24,8 +24,12 @@ import numpy as np
 import scipy
 
 from alembert.errors import ArgumentError
-from alembert.identify import constrained
-from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
+from alembert.identify import regression
+from alembert.identify.regression import (
+    SMOOTHING,
+    CompiledRegressor,
+    compile_regressor,
+)
 from alembert.model import Model
 from alembert.model.model import check_model
 from alembert.sensitivity.regressor import Parameter
@@ -123,7 +127,7 @@ def stacked(compiled: CompiledRegressor, q: Any, v: Any, a: Any) -> Array:
     """The equations of all states, (rows, parameters)."""
     if compiled.model.is_constrained:
         q, v, a = np.broadcast_arrays(*map(np.atleast_2d, (q, v, a))) if np.ndim(q) < 2 else (q, v, a)
-        return constrained.stacked(compiled, q, v, a)
+        return regression.stacked(compiled, q, v, a)
     Y = compiled(q, v, a).Y
     return Y.reshape(int(np.prod(Y.shape[:-1])), len(compiled.columns))
 
@@ -133,7 +137,7 @@ def random_states(compiled: CompiledRegressor, seed: int) -> tuple[Array, Array,
     model, rng = compiled.model, np.random.default_rng(seed)
     count = 20 + 2 * len(compiled.columns) // max(1, min(model.nv, 4))
     if model.is_constrained:
-        return constrained.random_states(model, 2 * count, rng)
+        return regression.random_states(model, 2 * count, rng)
     q = np.array([model.random_configuration(rng) for _ in range(count)])
     v, a = 2 * rng.normal(size=(2, count, model.nv))
     return q, v, 4 * a

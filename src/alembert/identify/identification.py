@@ -18,7 +18,7 @@ the linearised problem,
 
     Cov(theta) = (dr/dtheta^T dr/dtheta)^-1,   Cov(pi) = D Cov(theta) D^T,   D = dpi/dtheta          (3)
 
-Of a model with loops or couplings the equations are those of its independent speeds (`alembert.identify.constrained`).
+Of a model with loops or couplings the equations are those of its independent speeds (`alembert.identify.regression`).
 
 Sources: Gautier 1997 (weighting), Rucker and Wensing 2022 (2).
 
@@ -47,12 +47,11 @@ import numpy as np
 from alembert.arguments import unknown
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
-from alembert.identify import consistent, constrained
+from alembert.identify import consistent, regression
 from alembert.identify.base import BaseParameters
 from alembert.identify.consistent import ConsistentFit
-from alembert.identify.constrained import Projection
 from alembert.identify.measurements import Measurements
-from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
+from alembert.identify.regression import SMOOTHING, CompiledRegressor, Projection, compile_regressor
 from alembert.identify.result import CAUSES, Identification, doubts, impossible
 from alembert.model import Model
 from alembert.model.model import check_model
@@ -150,7 +149,7 @@ def identify(
         raise ArgumentError(f"identify: prior_spread is {prior_spread}, expected a positive number")
     data.check(model)
     if model.is_constrained:
-        data = constrained.on_constraints(model, data)
+        data = regression.on_constraints(model, data)
     include, fixed = _listed(include), _listed(fixed)
     compiled = compile_regressor(model, include, float(smoothing))
     problem = _Problem.of(compiled, data, fixed)
@@ -226,7 +225,7 @@ class _Problem:
         known = r.known + r.Y[..., held] @ r.pi[held]
         Y, tau, projection = r.Y[..., free], data.tau, None
         if compiled.model.is_constrained:
-            by = constrained.independent(compiled.model, data.q)
+            by = regression.independent(compiled.model, data.q)
             projection = Projection(by.names, by.E)
             Y, known, tau = projection(Y), projection(known), projection(tau)
         structure = bases.stacked(compiled, *bases.random_states(compiled, 0))[:, free]

@@ -2,8 +2,6 @@
 
 from alembert.joints.attachments import Friction, Limits, Rotor, Spring
 from alembert.joints.custom import Custom
-from alembert.joints.free import Free, Spherical
-from alembert.joints.gimbal import Gimbal, Universal
 from alembert.joints.guides import (
     Distance,
     PointOnCurve,
@@ -12,12 +10,15 @@ from alembert.joints.guides import (
     PointOnParametricSurface,
     PointOnPlane,
     PointOnSurface,
+    RollingDisc,
+    RollingSphere,
+    Skate,
     TouchingSurfaces,
 )
 from alembert.joints.joint import REGISTRY, JointType, register
 from alembert.joints.lower_pairs import Cylindrical, Fixed, Planar, Prismatic, Revolute, Screw, Translational
 from alembert.joints.pair import PAIRS, Pair, register_pair
-from alembert.joints.rolling import RollingDisc, RollingSphere, Skate
+from alembert.joints.rotations import Free, Gimbal, Spherical, Universal
 
 for _type in (
     Custom,

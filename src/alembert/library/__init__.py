@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from alembert.arguments import check_known
-from alembert.library.pendulums import acrobot as acrobot
-from alembert.library.pendulums import branched_acrobot as branched_acrobot
-from alembert.library.pendulums import cart_pole as cart_pole
-from alembert.library.pendulums import chain as chain
-from alembert.library.pendulums import pendulum as pendulum
-from alembert.library.pendulums import two_link as two_link
+from alembert.library.examples import acrobot as acrobot
+from alembert.library.examples import arm7 as arm7
+from alembert.library.examples import branched_acrobot as branched_acrobot
+from alembert.library.examples import cart_pole as cart_pole
+from alembert.library.examples import chain as chain
+from alembert.library.examples import humanoid as humanoid
+from alembert.library.examples import pendulum as pendulum
+from alembert.library.examples import pitcher as pitcher
+from alembert.library.examples import satellite as satellite
+from alembert.library.examples import truss_arm as truss_arm
+from alembert.library.examples import two_link as two_link
 from alembert.library.random_tree import example_joint as example_joint
 from alembert.library.random_tree import random_tree as random_tree
-from alembert.library.robots import arm7 as arm7
-from alembert.library.robots import humanoid as humanoid
-from alembert.library.robots import pitcher as pitcher
-from alembert.library.robots import satellite as satellite
-from alembert.library.robots import truss_arm as truss_arm
 from alembert.model import Model
 
 _MODELS: dict[str, Callable[..., Model]] = {

@@ -36,8 +36,8 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, names_in
 from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
-from alembert.linear.outputs import differentiate
-from alembert.linear.outputs import outputs as output_rows
+from alembert.linear.quantities import differentiate
+from alembert.linear.quantities import outputs as output_rows
 from alembert.linear.uncertain import UncertainLinearModel, uncertain_linear_model
 from alembert.model import Model
 from alembert.model.model import check_model
@@ -106,7 +106,7 @@ def linearize(
         inputs: names of actuators, joints or degrees of freedom; by default the actuators of the model, or all
             efforts where it has none. An actuator's input is its effort over its gear. `wrench:tool` (or `wrench:tool.fz`)
             are changes of a wrench on a frame: the columns of B are then those of a disturbance, or of a thruster.
-        outputs: names, see `alembert.linear.outputs`; by default the whole state.
+        outputs: names, see `alembert.linear.quantities`; by default the whole state.
         parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
         parameter_values: where not at their defaults.
         wrenches: on frames, (..., 6) each, moment and force in the frame's axes, in which they stay fixed.

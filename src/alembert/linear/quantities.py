@@ -1,8 +1,19 @@
-"""Coordinates, speeds, efforts and actuators by name, and their units.
+"""Coordinates, speeds, efforts and actuators by name, and their units; outputs by name, and their derivatives.
 
 A name may say what it is before a colon: `q:elbow`, `v:elbow`, `tau:elbow`, `actuator:motor`, `wrench:tool`. After it comes
 a joint (all of its degrees of freedom) or a single degree of freedom, named as in `model.speed_names`; for wrenches a frame,
 or one component on it: `wrench:tool.fz` of mx, my, mz (moment), fx, fy, fz (force), in the frame's axes.
+
+Outputs are
+
+    q, v, a                all displacements (tangent), speeds, accelerations
+    q:elbow, v:elbow       of a joint or of one degree of freedom; a bare `elbow` is `q:elbow`
+    gyro1, sensor:gyro1    a sensor of the model
+    frame:hand.position    and .rotation, .pose, .velocity, .angular_velocity, .acceleration
+
+Position, velocity and acceleration are those of the frame's origin in world axes. The angular velocity and the
+rotation, a small one from the point of linearisation on, are in the frame's own axes, and so is an
+accelerometer's specific force.
 """
 
 from __future__ import annotations
@@ -11,12 +22,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import casadi as ca
 import numpy as np
 
 from alembert.arguments import check_known, mapping, unknown
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
-from alembert.model import Actuator, Model
+from alembert.model import WORLD, Actuator, Model
+from alembert.spatial import Pose, so3
+from alembert.spatial.arrays import cross, unskew
+from alembert.sweeps.dynamics import accelerate, move, place, place_in_world
+from alembert.sweeps.program import Program, outward, unroll
 
 Array = np.ndarray
 _EFFORTS = {"rad/s": "N m", "m/s": "N"}
@@ -212,3 +230,287 @@ def _which(model: Model, name: str, function: str) -> str:
                 f"{function}: inputs: {name!r} is an actuator and a joint; write 'actuator:{name}' or 'tau:{name}'"
             )
     return "actuator"
+
+
+_QUANTITIES: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "position": (("position", "xyz", "m"),),
+    "rotation": (("rotation", "xyz", "rad"),),
+    "pose": (("position", "xyz", "m"), ("rotation", "xyz", "rad")),
+    "velocity": (("velocity", "xyz", "m/s"),),
+    "angular_velocity": (("angular_velocity", "xyz", "rad/s"),),
+    "acceleration": (("acceleration", "xyz", "m/s^2"),),
+    "specific_force": (("specific_force", "xyz", "m/s^2"),),
+}
+_SENSORS = {
+    "point": "position",
+    "frame": "pose",
+    "gyro": "angular_velocity",
+    "accelerometer": "specific_force",
+}
+_KINDS = ("q", "v", "a", "sensor", "frame")
+_OF_FRAMES = Program(
+    "outputs",
+    {"q": "q", "v": "v", "a": "v"},
+    (outward(place), outward(place_in_world), outward(move), outward(accelerate)),
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One row: `kind` is q, v or a with an index of a degree of freedom, or frame with (name, quantity, axis)."""
+
+    name: str
+    unit: str
+    kind: str
+    index: int = 0
+    frame: str = ""
+    quantity: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDerivatives:
+    """Values (..., ny) and derivatives (..., ny, n) with respect to q (tangent), v, a and the parameters."""
+
+    y: Array
+    dq: Array
+    dv: Array
+    da: Array
+    dp: Array
+
+
+def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, ...]:
+    """The rows that the names stand for; no names at all: the state."""
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"{function}: outputs is {names!r}, expected a list of names")
+    rows = [row for name in (names or ("q", "v")) for row in _named_rows(model, name, function)]
+    labels = [row.name for row in rows]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ArgumentError(f"{function}: outputs: {label!r} is named twice")
+    return tuple(rows)
+
+
+def differentiate(
+    model: Model, rows: Sequence[Output], q: Array, v: Array, a: Array, p: Array
+) -> OutputDerivatives:
+    """Everything about the outputs at a batch of states; p are the parameters."""
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, a, p)))
+    ny, nv, count = len(rows), model.nv, len(model.parameters)
+    found = OutputDerivatives(
+        np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count))
+    )
+    values = {"q": _plain_coordinates(model, q), "v": v, "a": a}
+    matrices = {"q": found.dq, "v": found.dv, "a": found.da}
+    for k, row in enumerate(rows):
+        if row.kind != "frame":
+            matrices[row.kind][..., k, row.index] = 1.0
+            found.y[..., k] = values[row.kind][..., row.index]
+    at = [k for k, row in enumerate(rows) if row.kind == "frame"]
+    if at:
+        parts = _kernel(model, [rows[k] for k in at])(q, v, a, *([p] if count else []))
+        for total, part in zip((found.y, found.dq, found.dv, found.da, found.dp), parts, strict=False):
+            if part.ndim - len(batch) == 1:
+                total[..., at] = part
+            else:
+                total[..., at, :] = part
+    return found
+
+
+def _named_rows(model: Model, name: str, function: str) -> list[Output]:
+    """Rows by what they measure, or a row by its own name, as `hand.position.x`."""
+    try:
+        return _rows(model, name, function)
+    except ArgumentError:
+        row = find(model, name, function)
+        if row is None:
+            raise
+        return [row]
+
+
+def _rows(model: Model, name: Any, function: str) -> list[Output]:
+    kind, rest = split(name, _KINDS, function, "outputs")
+    if not kind and rest in ("q", "v", "a"):
+        return [_dof(model, rest, k) for k in range(model.nv)]
+    sensors = {sensor.name: sensor for sensor in model.sensors}
+    if not kind:
+        joint = is_joint_or_dof(model, rest)
+        if rest in sensors and joint:
+            raise ArgumentError(
+                f"{function}: outputs: {rest!r} is a sensor and a joint; write 'sensor:{rest}' or 'q:{rest}'"
+            )
+        if not joint and rest not in sensors:
+            known = ["q", "v", "a", *sensors, *joint_names(model), *model.speed_names]
+            frame = rest.split(".")[0]
+            hint = f"; for a frame write 'frame:{frame}.position'" if _is_frame(model, frame) else ""
+            raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
+        kind = "q" if joint else "sensor"
+    if kind == "sensor":
+        check_known(f"{function}: outputs: no sensor", rest, sensors)
+        sensor = sensors[rest]
+        if sensor.of_joint:
+            letter = "q" if sensor.kind == "joint_position" else "v"
+            dofs = degrees_of_freedom(model, sensor.target, function, "outputs")
+            several = len(dofs) > 1
+            return [
+                _dof(
+                    model, letter, k, f"{rest}.{model.speed_names[k].rpartition('.')[2]}" if several else rest
+                )
+                for k in dofs
+            ]
+        return _of_frame(sensor.target, _SENSORS[sensor.kind], rest)
+    if kind == "frame":
+        frame, _, quantity = rest.rpartition(".")
+        public = [key for key in _QUANTITIES if key != "specific_force"]
+        if not frame or quantity not in public:
+            raise ArgumentError(
+                f"{function}: outputs: {name!r} is no quantity of a frame, expected 'frame:NAME.' and one of "
+                f"{', '.join(public)}"
+            )
+        model.frame(frame)
+        return _of_frame(frame, quantity, f"{frame}.{quantity}")
+    return [_dof(model, kind, k) for k in degrees_of_freedom(model, rest, function, "outputs")]
+
+
+def _is_frame(model: Model, name: str) -> bool:
+    return name in (WORLD, *(body.name for body in model.bodies), *(frame.name for frame in model.frames))
+
+
+def _dof(model: Model, kind: str, k: int, name: str = "") -> Output:
+    speed = speed_units(model)[k]
+    unit = {"q": displacement_units(model)[k], "v": speed, "a": f"{speed}^2"}[kind]
+    return Output(name or f"{kind}:{model.speed_names[k]}", unit, kind, k)
+
+
+def _of_frame(frame: str, quantity: str, label: str) -> list[Output]:
+    rows = []
+    parts = _QUANTITIES[quantity]
+    for part, axes, unit in parts:
+        prefix = label if len(parts) == 1 else f"{label}.{part}"
+        rows += [Output(f"{prefix}.{axis}", unit, "frame", k, frame, part) for k, axis in enumerate(axes)]
+    return rows
+
+
+def _plain_coordinates(model: Model, q: Array) -> Array:
+    """q where coordinates add, zero (the displacement from the point itself) for other joints, (..., nv)."""
+    found = np.zeros((*q.shape[:-1], model.nv))
+    for owner in model.space:
+        if owner.type.is_vector_space:
+            found[..., owner.v] = q[..., owner.q]
+    return found
+
+
+def _kernel(model: Model, rows: Sequence[Output]) -> Kernel:
+    key = ("outputs", *((row.frame, row.quantity, row.index) for row in rows))
+    if key not in model.compute.kernels:
+        ny, nv, count = len(rows), model.nv, len(model.parameters)
+        arguments = [Argument("q", (model.nq,)), Argument("v", (nv,)), Argument("a", (nv,))]
+        results = [Argument("y", (ny,)), *(Argument(f"d{x}", (ny, nv)) for x in "qva")]
+        if count:
+            arguments.append(Argument("parameters", (count,)))
+            results.append(Argument("dp", (ny, count)))
+        model.compute.kernels[key] = Kernel(
+            "outputs",
+            arguments,
+            results,
+            key=f"{model.fingerprint}:{key}",
+            build=lambda: FunctionSource(_function(model, rows)),
+        )
+    return model.compute.kernels[key]
+
+
+def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
+    nv = model.nv
+    q, v, a = ca.SX.sym("q", model.nq), ca.SX.sym("v", nv), ca.SX.sym("a", nv)
+    p = ca.SX.sym("parameters", len(model.parameters))
+    before = {name: ca.SX.sym("R", 3, 3) for name in dict.fromkeys(row.frame for row in rows)}
+    vectors, rotations = _vectors(model, list(before), q, v, a, p)
+    vectors |= {(name, "rotation"): unskew(R.T @ rotations[name]) for name, R in before.items()}
+    y = ca.vertcat(*(vectors[row.frame, row.quantity][row.index] for row in rows))
+    dq = ca.SX.sym("dq", nv)
+    T = ca.jacobian(model.space.rate(q, dq), dq)
+    found = [y, ca.jacobian(y, q) @ T, ca.jacobian(y, v), ca.jacobian(y, a)]
+    if model.parameters:
+        found.append(ca.jacobian(y, p))
+    found = ca.substitute(found, list(before.values()), [ca.densify(rotations[name]) for name in before])
+    arguments = [q, v, a, p] if model.parameters else [q, v, a]
+    return ca.Function("outputs", arguments, [ca.densify(x) for x in found])
+
+
+def _vectors(
+    model: Model, frames: Sequence[str], q: ca.SX, v: ca.SX, a: ca.SX, p: ca.SX
+) -> tuple[dict[tuple[str, str], ca.SX], dict[str, ca.SX]]:
+    """Quantities of frames but for small rotations, by (frame, quantity); and the frames' rotation matrices."""
+    records, base = unroll(_OF_FRAMES, model.compute.tree, {"q": q, "v": v, "a": a}, p)
+    vectors: dict[tuple[str, str], ca.SX] = {}
+    rotations = {}
+    for name in frames:
+        record, X_BC = _locate(model, name, records, base, p)
+        X_WC = record.X_W @ X_BC
+        V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
+        felt = A.linear + cross(V.angular, V.linear)  # the world accelerates against gravity
+        rotations[name] = X_WC.rotation
+        vectors |= {
+            (name, "position"): X_WC.translation,
+            (name, "velocity"): X_WC.rotation @ V.linear,
+            (name, "angular_velocity"): V.angular,
+            (name, "acceleration"): X_WC.rotation @ felt + base.gravity,
+            (name, "specific_force"): felt,
+        }
+    return vectors, rotations
+
+
+def find(model: Model, name: str, function: str) -> Output | None:
+    """The row that has this name, as `q:elbow`, `gyro.x` or `hand.position.x`; None where nothing has."""
+    whole, dot, _ = name.rpartition(".")
+    frame = whole.rpartition(".")[0] if whole.endswith((".position", ".rotation")) else ""
+    candidates = [name, *([whole, f"frame:{whole}"] if dot else []), *([f"frame:{frame}"] if frame else [])]
+    for candidate in candidates:
+        try:
+            rows = _rows(model, candidate, function)
+        except ArgumentError:
+            continue
+        for row in rows:
+            if row.name == name or (len(rows) == 1 and candidate == name):
+                return row
+    return None
+
+
+def expressions(
+    model: Model, rows: Sequence[Output], q: ca.SX, v: ca.SX, p: ca.SX, *, about: Array
+) -> list[ca.SX]:
+    """What the rows measure at a state, as expressions; accelerations are none of them.
+
+    Displacements of joints whose coordinates do not add, and rotations, are those from the configuration `about` on.
+    """
+    moved = model.space.difference(ca.SX(about), q)
+    curved = model.space.curved
+    plain = {k: q[o.q][i] for o in model.space if o.type.is_vector_space for i, k in enumerate(_indices(o.v))}
+    frames = list(dict.fromkeys(row.frame for row in rows if row.kind == "frame"))
+    vectors: dict[tuple[str, str], ca.SX] = {}
+    if frames:
+        vectors, rotations = _vectors(model, frames, q, v, ca.SX.zeros(model.nv), p)
+        for name in frames:
+            R = ca.DM(model.frame_pose(about, name).rotation)
+            vectors[name, "rotation"] = so3.log(ca.densify(R.T @ rotations[name]))
+    found = []
+    for row in rows:
+        if row.kind == "frame":
+            found.append(vectors[row.frame, row.quantity][row.index])
+        elif row.kind == "v":
+            found.append(v[row.index])
+        else:
+            found.append(moved[row.index] if curved[row.index] else plain[row.index])
+    return found
+
+
+def _indices(s: slice) -> range:
+    return range(s.start, s.stop)
+
+
+def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:
+    """The record of the node that carries a frame, and the frame's pose on it."""
+    node, placement = model.compute.carrier(name)
+    values = {key: p[k] for k, (key, _) in enumerate(model.parameters)}
+    return (records[node] if node >= 0 else base), placement.symbolic_pose(values)

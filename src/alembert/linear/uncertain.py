@@ -41,8 +41,8 @@ from alembert.control.uncertain_systems import UncertainSystem
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import reduction
 from alembert.linear.linear_model import LinearModel
-from alembert.linear.outputs import differentiate
-from alembert.linear.outputs import outputs as output_rows
+from alembert.linear.quantities import differentiate
+from alembert.linear.quantities import outputs as output_rows
 from alembert.model import Model
 
 Array = np.ndarray

@@ -11,8 +11,7 @@ import numpy as np
 
 from alembert.engine import codegen
 from alembert.engine.instructions import TRIGONOMETRIC, InstructionList, from_casadi
-from alembert.engine.loops import Lines
-from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data
+from alembert.engine.loops import Lines, NodeLoop, OffsetTable, Pointer, constant_data
 from alembert.engine.target import Code, Target, sincos_symbol
 from alembert.engine.vectormath import vector_type
 from alembert.lowering.rolled_memory import Pass, round_up

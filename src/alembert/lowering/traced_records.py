@@ -8,9 +8,8 @@ from typing import Any
 
 import casadi as ca
 
-from alembert.sweeps.attachment import OF_MODES
 from alembert.sweeps.kinds import Kind
-from alembert.sweeps.node import Carrier, Record, Structure
+from alembert.sweeps.node import OF_MODES, Carrier, Record, Structure
 from alembert.sweeps.program import Program
 from alembert.sweeps.visits import COMPUTED, READ, Dense, hashes, nonzeros, outline
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine.loops import Lines
-from alembert.engine.node_loop import constant_data
+from alembert.engine.loops import Lines, constant_data
 from alembert.engine.target import Target, leave_symbol
 
 LINE = 8  # doubles in a cache line; rows and tables are padded to it

@@ -627,7 +627,7 @@ class Methods:
     def constraint_analysis(
         self, q: Any, *, active: Active = None, parameters: Parameters = None, tolerance: float = RANK
     ) -> ConstraintAnalysis:
-        """Rank, degrees of freedom and redundant constraints at q; `tolerance` as in `constraints.rank`."""
+        """Rank, degrees of freedom and redundant constraints at q; `tolerance` as in `constraints.saddle`."""
         return self.constrained_compute.constraint_analysis(q, active, parameters, tolerance)
 
     def independent_coordinates(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import saddle
 from alembert.constraints.equations import equations
 from alembert.errors import AlembertError, ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -205,7 +205,7 @@ def minimal_rows(model: Model, q: Array, parameters: Mapping[str, float] | None 
     """Rows of the constraints that are independent at q, as many as there are."""
     G = model.constraint_jacobian(q, parameters=parameters)
     groups = list(model.constrained_compute.rows.slices.values())
-    return [int(k) for k in rank.choose(G, groups, rank.RANK).rows]
+    return [int(k) for k in saddle.choose(G, groups, saddle.RANK).rows]
 
 
 def _no_conditions(problem: Problem, motions: Mapping[str, ca.Function]) -> None:

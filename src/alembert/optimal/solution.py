@@ -428,7 +428,7 @@ class Solution(Solved):
 
     def _repr_html_(self) -> str:
         """In notebooks: the report, and states and controls over time."""
-        from alembert.view.notebook import result_html
+        from alembert.view.figures import result_html
 
         return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
 

@@ -45,7 +45,7 @@ from alembert.engine import elimination
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import SHARED, StageLoop, elimination_loop
-from alembert.sweeps.forward_dynamics import Factor
+from alembert.sweeps.dynamics import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
 Array = np.ndarray

@@ -39,7 +39,7 @@ from alembert.joints import JointType
 from alembert.sensitivity.inverse_dynamics import differentiate, gather, move_in_world
 from alembert.spatial import Force, Motion
 from alembert.spatial.arrays import cross, dot, identity, skew
-from alembert.sweeps.kinematics import place, place_in_world
+from alembert.sweeps.dynamics import place, place_in_world
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Pairs, Program, inward, outward
 from alembert.sweeps.tree import Tree

@@ -27,7 +27,7 @@ R_k += w_P x rho, and the force of (6) on the inboard nodes += w_P x rho.       
 
 Sources: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022, here for joints of any width and changing S.
 
-Reference: the steps of `alembert.sweeps.inverse_dynamics`, differentiated; held equal by
+Reference: the steps of `alembert.sweeps.dynamics`, differentiated; held equal by
 tests/sensitivity/test_derivatives.py.
 
 How a joint's subspace and own effort change with its own coordinates, by differentiating the joint alone.
@@ -47,7 +47,7 @@ import casadi as ca
 
 from alembert.spatial import Force, Motion, Pose
 from alembert.spatial.arrays import cross, dot, identity, skew
-from alembert.sweeps.kinematics import place, place_in_world
+from alembert.sweeps.dynamics import place, place_in_world
 from alembert.sweeps.node import Node, Record
 from alembert.sweeps.program import Extent, Pairs, Program, inward, outward
 
@@ -122,7 +122,7 @@ def gather(b: Record) -> None:
 
 
 def exert(b: Record) -> None:
-    """The effort itself, as in `alembert.sweeps.inverse_dynamics` (2), (4)."""
+    """The effort itself, as in `alembert.sweeps.dynamics` (6), (8)."""
     effort = ca.vertcat(*(column.dot(b.F) for column in b.J))
     reflected = b.node.reflected_inertia
     if reflected is not None:

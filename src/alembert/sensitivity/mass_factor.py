@@ -17,7 +17,7 @@ from typing import Any
 
 import casadi as ca
 
-from alembert.sweeps.forward_dynamics import positive
+from alembert.sweeps.dynamics import positive
 from alembert.sweeps.tree import Tree
 
 

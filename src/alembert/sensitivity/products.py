@@ -65,16 +65,21 @@ from alembert.sensitivity.inverse_dynamics import own_effort_derivatives, subspa
 from alembert.sensitivity.traces import weight_of
 from alembert.spatial import Force, Motion, RigidInertia
 from alembert.spatial.arrays import cross
-from alembert.sweeps.forward_dynamics import (
+from alembert.sweeps.dynamics import (
     FORWARD_DYNAMICS,
     HYBRID_DYNAMICS,
+    INVERSE_DYNAMICS,
+    accelerate,
     begin,
     eliminate,
+    move,
+    newton_euler,
+    place,
+    project,
     respond,
+    transmit_force,
     unit_columns,
 )
-from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, newton_euler, project, transmit_force
-from alembert.sweeps.kinematics import accelerate, move, place
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Extent, Program, Sweep, inward, outward
 from alembert.sweeps.tree import Tree
@@ -203,7 +208,7 @@ def _tangent(extent: Extent) -> Extent:
 
 
 def eliminate_load(b: Record) -> None:
-    """(2)-(4) of `alembert.sweeps.forward_dynamics` for the effort `load` and the bias force `y`; `eliminate` went before.
+    """(10)-(12) of `alembert.sweeps.dynamics` for the effort `load` and the bias force `y`; `eliminate` went before.
 
     `held` are accelerations of speeds that are not free; `carried` and `shed` (in the parent's axes) go to the parent
     besides.

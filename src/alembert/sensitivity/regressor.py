@@ -20,7 +20,7 @@ of ratio r about the unit vector e on the parent gives, in its own row and as a 
 Source: Atkeson, An and Hollerbach 1986, here for joints of any width; (1) written with the acceleration of
 the origin.
 
-Reference: `alembert.sweeps.inverse_dynamics`, which is Y times the parameters; held equal by
+Reference: inverse dynamics in `alembert.sweeps.dynamics`, which is Y times the parameters; held equal by
 tests/sensitivity/test_regressor.py.
 """
 
@@ -35,8 +35,7 @@ import casadi as ca
 from alembert.expression import Scalar, evaluate
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross, dot, matrix, skew
-from alembert.sweeps.forward_dynamics import force_columns
-from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
+from alembert.sweeps.dynamics import accelerate, force_columns, move, place, place_in_world, subspace_in_world
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, outward, unroll
 from alembert.sweeps.tree import Tree

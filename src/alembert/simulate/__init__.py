@@ -8,9 +8,9 @@ from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.comparison import Comparison as Comparison
 from alembert.simulate.comparison import compare as compare
 from alembert.simulate.controllers import Batched as Batched
+from alembert.simulate.controllers import DynamicController as DynamicController
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.controllers import SymbolicLaw as SymbolicLaw
-from alembert.simulate.dynamic_controllers import DynamicController as DynamicController
 from alembert.simulate.elements import ContactFriction as ContactFriction
 from alembert.simulate.elements import Forces as Forces
 from alembert.simulate.ensembles import Ensemble as Ensemble

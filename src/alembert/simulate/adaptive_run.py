@@ -29,10 +29,10 @@ from alembert.simulate.event_search import Armed, EventSearch
 from alembert.simulate.events import Topology
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import Pace, Progress, check_records, recorded_efforts
+from alembert.simulate.report import Account
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.work import Account
 
 Array = np.ndarray
 

@@ -1,4 +1,4 @@
-"""A controller with states (`alembert.simulate.dynamic_controllers`) on a model: which quantity of the model each of its
+"""A controller with states (`DynamicController`) on a model: which quantity of the model each of its
 inputs reads, where its outputs act, and all of it as one CasADi function for the compiled loop."""
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
-from alembert.linear.outputs import Output, expressions, find
+from alembert.linear.quantities import Output, expressions, find
 from alembert.model import Model, Sensor
 from alembert.simulate.actuators import JointDrives
-from alembert.simulate.dynamic_controllers import DynamicController, tracking_gain
+from alembert.simulate.controllers import DynamicController, tracking_gain
 from alembert.simulate.elements import Places, function_kernel, state_symbols
 from alembert.simulate.inputs import Table
 from alembert.simulate.sensors import Measured

@@ -12,8 +12,8 @@
     controller, controller:x0     states of controllers: all, of a controller, or one
     energy, kinetic_energy, potential_energy, work, momentum, center_of_mass
 
-The grammar is that of `alembert.linear.outputs`: position, velocity and acceleration of a frame's origin in world axes, the
-angular velocity in its own. `NAME@50` records 50 times a second, otherwise at every record of the run.
+The grammar is that of `alembert.linear.quantities`: position, velocity and acceleration of a frame's origin in world axes,
+the angular velocity in its own. `NAME@50` records 50 times a second, otherwise at every record of the run.
 
 Loads in sections of beams along a run: the equilibrium of the part beyond, with all that acts in the run.
 

@@ -32,8 +32,8 @@ from alembert.engine.codegen import KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import Plan
 from alembert.simulate.actuators import Lags, Ramp
+from alembert.simulate.closed_loops import Approach
 from alembert.simulate.elements import arguments
-from alembert.simulate.passages import Approach
 from alembert.simulate.step_code import Layout, StepModel, Tracer
 
 if TYPE_CHECKING:

@@ -92,7 +92,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """In notebooks: the table, and measured and computed over time."""
-        from alembert.view.notebook import result_html, table
+        from alembert.view.figures import result_html, table
 
         columns = ("signal", "rms", "largest", "at [s]", "fit", "late [s]")
         rows = [

@@ -45,7 +45,7 @@ from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.joints import Free
 from alembert.model import LoopJoint, Model
 from alembert.spatial import Force, Pose, quaternion
-from alembert.sweeps.kinematics import move, place, place_in_world
+from alembert.sweeps.dynamics import move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll
 
 TINY = 1e-24

@@ -22,8 +22,15 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
-from alembert.simulate.controllers import Law, Sampled, check_answer, efforts_of
-from alembert.simulate.dynamic_controllers import DynamicController, as_controller, distinct_names
+from alembert.simulate.controllers import (
+    DynamicController,
+    Law,
+    Sampled,
+    as_controller,
+    check_answer,
+    distinct_names,
+    efforts_of,
+)
 from alembert.simulate.elements import Sizes, function_kernel, state_symbols
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
 from alembert.spatial.arrays import clip

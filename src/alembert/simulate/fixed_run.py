@@ -10,7 +10,6 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.compiled_schedule import compiled_schedule
 from alembert.simulate.controllers import blame, check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
 from alembert.simulate.inputs import Settings
@@ -25,12 +24,12 @@ from alembert.simulate.records import (
     steps_at_a_time,
     tell_many_steps,
 )
+from alembert.simulate.report import StepNotes, by_simpson, power
 from alembert.simulate.result import Run
-from alembert.simulate.schedule import Schedule
+from alembert.simulate.schedule import Schedule, compiled_schedule
 from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Diverged, Stepper
-from alembert.simulate.work import StepNotes, by_simpson, power
 
 Array = np.ndarray
 MOST_NOTED = 2 * 10**7

@@ -21,12 +21,12 @@ from alembert.lowering.plan import RECORDS
 from alembert.model import Model
 from alembert.simulate.event_search import EventSearch
 from alembert.simulate.inputs import Settings
+from alembert.simulate.report import StepNotes
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
-from alembert.simulate.work import StepNotes
 
 Array = np.ndarray
 

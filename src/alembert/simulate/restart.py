@@ -26,11 +26,11 @@ from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.adaptive_run import EffortSpan, RestartPlace, ticks
+from alembert.simulate.closed_loops import Approach
 from alembert.simulate.event_search import Armed
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.fixed_run import stepper_of
 from alembert.simulate.inputs import Inputs, Settings, Stabilisation
-from alembert.simulate.passages import Approach
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import SensorSamples

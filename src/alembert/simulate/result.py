@@ -24,11 +24,10 @@ from alembert.simulate import plots
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.inputs import Settings
-from alembert.simulate.report import Report, report_of
+from alembert.simulate.report import Report, StepNotes, by_simpson, power, report_of
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.work import StepNotes, by_simpson, power
 from alembert.view import Animation, write_film, write_page
 
 if TYPE_CHECKING:
@@ -371,7 +370,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """In notebooks: what it is, how well it kept energy and momentum, and a plot."""
-        from alembert.view.notebook import result_html
+        from alembert.view.figures import result_html
 
         return result_html(
             repr(self)[1:-1], str(self.report).splitlines(), self.plot if self.model.nv else None

@@ -19,11 +19,11 @@ from alembert.simulate.actuators import Drive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.adaptive_run import Restart, run_adaptive
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose, warn_of_long_steps
-from alembert.simulate.compiled_schedule import asked_in_python
 from alembert.simulate.fixed_run import run_fixed
 from alembert.simulate.inputs import Inputs, Settings, Stabilisation
 from alembert.simulate.records import check_times
 from alembert.simulate.result import Run
+from alembert.simulate.schedule import asked_in_python
 from alembert.simulate.schemes import MULTISTEP
 from alembert.simulate.simulation import Simulation
 

@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import saddle
 from alembert.constraints.results import CLOSED
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
@@ -21,14 +21,13 @@ from alembert.model import Model
 from alembert.simulate import chart_equation
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, compiles
-from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
 from alembert.simulate.forces import GravityField
 from alembert.simulate.inputs import Inputs, Loads, Stabilisation, as_sequence
 from alembert.simulate.prescribed import Motions
-from alembert.simulate.schedule import Schedule
+from alembert.simulate.schedule import CompiledSchedule, Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, instruments
 from alembert.simulate.step_code import Layout, StepModel
@@ -69,12 +68,14 @@ class ConstraintSurface:
             parameters = {name: np.asarray(x, dtype=float)[..., None] for name, x in parameters.items()}
         s, terms, constraints = self._terms(q, v, active, parameters)
         moving = terms.jacobian * ~self.system.prescribed  # drives hold the others
-        found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
+        found, _ = saddle.choose_each(moving, constraints.groups, constraints.tolerances(terms))
         if unique:
             # of the whole rows: what drives hold already has no force of its own either
-            length = np.linalg.norm(terms.jacobian, axis=-1) / rank.scales(terms.jacobian, constraints.groups)
+            length = np.linalg.norm(terms.jacobian, axis=-1) / saddle.scales(
+                terms.jacobian, constraints.groups
+            )
             left = np.where(found, 0.0, length)
-            if np.max(left, initial=0.0) > rank.RANK:
+            if np.max(left, initial=0.0) > saddle.RANK:
                 row = int(np.argmax(np.max(left, axis=0)))
                 raise NumericalError(
                     f"simulate: forces read reactions, but the constraints are redundant ({constraints.owner_name(row)} "
@@ -90,7 +91,7 @@ class ConstraintSurface:
         constraints.check_closed(s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
-    def choose(self, q: Array, v: Array) -> rank.Choice | None:
+    def choose(self, q: Array, v: Array) -> saddle.Choice | None:
         """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
         if not (self.system.active and self.system.model.is_constrained):
             return None

@@ -25,8 +25,8 @@ from alembert.lowering.plan import RECORDS, Call, Offset, Step, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops, ReactionLoads
-from alembert.simulate.compiled_schedule import CompiledSchedule
 from alembert.simulate.elements import Elements, Sizes, function_kernel
+from alembert.simulate.schedule import CompiledSchedule
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.symmetries import FreeRoots, without_angles
 from alembert.sweeps.form import ModelForm

@@ -25,7 +25,7 @@ import numpy as np
 from alembert.constraints.equations import unseen_roots
 from alembert.model import Model
 from alembert.spatial import RigidInertia
-from alembert.sweeps.kinematics import place
+from alembert.sweeps.dynamics import place
 from alembert.sweeps.program import Program, outward, unroll
 
 Array = np.ndarray

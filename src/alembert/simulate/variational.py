@@ -55,8 +55,8 @@ from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
 from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps, tree_of
 from alembert.sweeps import CORIOLIS_FORCES, Tree
-from alembert.sweeps.energy import kinetic_slopes
 from alembert.sweeps.form import form_of
+from alembert.sweeps.mass_matrix import kinetic_slopes
 from alembert.sweeps.modal import Integrals
 from alembert.sweeps.node import Node
 

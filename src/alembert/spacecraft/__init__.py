@@ -38,6 +38,15 @@ from alembert.spacecraft.devices import slosh_pendulum as slosh_pendulum
 from alembert.spacecraft.devices import spun_up as spun_up
 from alembert.spacecraft.devices import yo_yo as yo_yo
 from alembert.spacecraft.environment import Environment as Environment
+from alembert.spacecraft.environment import Exponential as Exponential
+from alembert.spacecraft.environment import Facet as Facet
+from alembert.spacecraft.environment import Profile as Profile
+from alembert.spacecraft.environment import SolarPressure as SolarPressure
+from alembert.spacecraft.environment import SurfaceDrag as SurfaceDrag
+from alembert.spacecraft.environment import box as box
+from alembert.spacecraft.environment import cira72 as cira72
+from alembert.spacecraft.environment import msis_profile as msis_profile
+from alembert.spacecraft.environment import panel as panel
 from alembert.spacecraft.fields import Harmonics as Harmonics
 from alembert.spacecraft.fields import MagneticField as MagneticField
 from alembert.spacecraft.fields import OrbitGravity as OrbitGravity
@@ -67,17 +76,17 @@ from alembert.spacecraft.orbits import Cowell as Cowell
 from alembert.spacecraft.orbits import Encke as Encke
 from alembert.spacecraft.orbits import Orbit as Orbit
 from alembert.spacecraft.orbits import sun_synchronous as sun_synchronous
+from alembert.spacecraft.pointing import TaskSchedule as TaskSchedule
 from alembert.spacecraft.pointing import control as control
 from alembert.spacecraft.pointing import estimate as estimate
 from alembert.spacecraft.pointing import follow as follow
 from alembert.spacecraft.pointing import manage as manage
 from alembert.spacecraft.pointing import note_docking as note_docking
+from alembert.spacecraft.pointing import redundant as redundant
 from alembert.spacecraft.pointing import scheduled_burns as scheduled_burns
+from alembert.spacecraft.pointing import task_schedule as task_schedule
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
-from alembert.spacecraft.processors import TaskSchedule as TaskSchedule
-from alembert.spacecraft.processors import redundant as redundant
-from alembert.spacecraft.processors import task_schedule as task_schedule
 from alembert.spacecraft.sensors import accelerometer as accelerometer
 from alembert.spacecraft.sensors import earth_sensor as earth_sensor
 from alembert.spacecraft.sensors import gyro as gyro
@@ -85,14 +94,5 @@ from alembert.spacecraft.sensors import magnetometer as magnetometer
 from alembert.spacecraft.sensors import position_fix as position_fix
 from alembert.spacecraft.sensors import star_tracker as star_tracker
 from alembert.spacecraft.sensors import sun_sensor as sun_sensor
-from alembert.spacecraft.surfaces import Exponential as Exponential
-from alembert.spacecraft.surfaces import Facet as Facet
-from alembert.spacecraft.surfaces import Profile as Profile
-from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
-from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag
-from alembert.spacecraft.surfaces import box as box
-from alembert.spacecraft.surfaces import cira72 as cira72
-from alembert.spacecraft.surfaces import msis_profile as msis_profile
-from alembert.spacecraft.surfaces import panel as panel
 
 _tell_wrong_types(__name__)

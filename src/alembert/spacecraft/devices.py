@@ -25,7 +25,7 @@ from alembert.arguments import positive as finite_and_positive
 from alembert.errors import ArgumentError
 from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
-from alembert.library.robots import disc
+from alembert.library.examples import disc
 from alembert.model import Box, Inertia, ModelBuilder, Placement, Visual
 
 Array = np.ndarray

@@ -23,10 +23,9 @@ from alembert.model import Model, Sensor
 from alembert.simulate.elements import Places
 from alembert.simulate.sensors import Measured
 from alembert.spacecraft.astronomy import EQUATOR
-from alembert.spacecraft.environment import Environment
+from alembert.spacecraft.environment import Environment, sunlit
 from alembert.spacecraft.fields import MagneticField
 from alembert.spacecraft.orbits import origin_at
-from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion
 
 Sample = tuple[ca.SX, list[ca.SX]]

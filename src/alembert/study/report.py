@@ -21,7 +21,7 @@ from alembert.model.printing import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from alembert.study.file import Study
+    from alembert.study.run import Study
     from alembert.study.task import TaskResult
 
 

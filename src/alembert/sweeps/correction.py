@@ -21,8 +21,7 @@ import casadi as ca
 from alembert.spatial import ArticulatedInertia, Force, Motion
 from alembert.spatial.arrays import cross
 from alembert.sweeps import modal
-from alembert.sweeps.forward_dynamics import Factor, force_columns
-from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, joint_effort
+from alembert.sweeps.dynamics import INVERSE_DYNAMICS, Factor, force_columns, joint_effort
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, counterpart, inward, outward
 

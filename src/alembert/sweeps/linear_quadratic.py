@@ -31,7 +31,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spatial.arrays import symmetric
-from alembert.sweeps.forward_dynamics import eliminate, respond
+from alembert.sweeps.dynamics import eliminate, respond
 from alembert.sweeps.node import RIGID_ATTACHMENT, Record
 
 Array = np.ndarray

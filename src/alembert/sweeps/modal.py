@@ -16,8 +16,8 @@ Since dE/dq_k = F_k + F_k', ds/dq_k = Ct_k, and D_kl + D_lk is symmetric, (5) is
     linear:   m alpha + w x (w x s + 2 Ct v) + Tt_kl v_k v_l                                          (6)
     mode k:   2 w . vee(D_kl) v_l + w' F_k w - tr(F_k) w'w + Ct_k . alpha
 
-What hangs on the body passes through `alembert.sweeps.attachment`, with T the motion of its place per unit of the modal
-speeds. The elimination of the modes is that of a joint, (1)-(5) of `alembert.sweeps.forward_dynamics`, with
+What hangs on the body passes through `alembert.sweeps.node`, with T the motion of its place per unit of the modal
+speeds. The elimination of the modes is that of a joint, (9)-(13) of `alembert.sweeps.dynamics`, with
 
     U = M_6m + sum P T,   D = Me + sum T' P T,   e = tau - K q - C v - z_m,   X = 1                   (7)
 
@@ -37,8 +37,8 @@ import casadi as ca
 
 from alembert.spatial import Ad_dual, ArticulatedInertia, Force, RigidInertia
 from alembert.spatial.arrays import cross, dot, skew, symmetric
-from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix, operators
-from alembert.sweeps.forward_dynamics import Factor, force_columns
+from alembert.sweeps import dynamics, mass_matrix, operators
+from alembert.sweeps.dynamics import Factor, force_columns
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import counterpart
 
@@ -155,7 +155,7 @@ def integrals(b: Record) -> Integrals:
 # --- the mode node, step by step ------------------------------------------------------------------------------
 
 
-@counterpart(kinematics.place)
+@counterpart(dynamics.place)
 def place(b: Record) -> None:
     """(2)-(4); the body's frame is where it would be without the modes."""
     b.X = b.receive("placement")
@@ -164,22 +164,22 @@ def place(b: Record) -> None:
     b.M = constants.matrix(b.q, b.F, constants.first_moments(b.q))
 
 
-@counterpart(kinematics.place_in_world)
+@counterpart(dynamics.place_in_world)
 def place_in_world(b: Record) -> None:
-    kinematics.place_in_world(b)
+    dynamics.place_in_world(b)
 
 
-@counterpart(kinematics.move)
+@counterpart(dynamics.move)
 def move(b: Record) -> None:
     b.V_in = b.V = b.X.motion_inverse(b.receive("V"))
 
 
-@counterpart(kinematics.accelerate)
+@counterpart(dynamics.accelerate)
 def accelerate(b: Record) -> None:
     b.A_in = b.A = b.X.motion_inverse(b.receive("A"))
 
 
-@counterpart(inverse_dynamics.newton_euler)
+@counterpart(dynamics.newton_euler)
 def newton_euler(b: Record) -> None:
     F = b.M @ ca.vertcat(b.A.vector(), b.a)
     wrench, modal = bias(b)
@@ -187,7 +187,7 @@ def newton_euler(b: Record) -> None:
     b.f_m = F[6:] + modal
 
 
-@counterpart(inverse_dynamics.project)
+@counterpart(dynamics.project)
 def project(b: Record) -> None:
     b.tau = b.f_m - own_effort(b)
     b.deliver(f=b.X.force(b.f))
@@ -201,7 +201,7 @@ def own_effort(b: Record) -> ca.SX:
     return -(constants.stiffness @ b.q) - constants.damping @ b.v
 
 
-@counterpart(forward_dynamics.begin)
+@counterpart(dynamics.begin)
 def begin(b: Record) -> None:
     wrench, b.z_m = bias(b)
     b.z = wrench - Force.from_vector(b.wrench)
@@ -209,9 +209,9 @@ def begin(b: Record) -> None:
     b.P_m, b.D_m = b.M[0:6, 6:], b.M[6:, 6:]
 
 
-@counterpart(forward_dynamics.eliminate)
+@counterpart(dynamics.eliminate)
 def eliminate(b: Record) -> None:
-    """(7), (8), and (6) of `alembert.sweeps.forward_dynamics` where accelerations are prescribed."""
+    """(7), (8), and (14) of `alembert.sweeps.dynamics` where accelerations are prescribed."""
     U, D, z, z_m = b.P_m, b.D_m, b.z.vector(), b.z_m
     hybrid = b.has("free")
     if hybrid:
@@ -229,7 +229,7 @@ def eliminate(b: Record) -> None:
     b.deliver(P=P.transform(b.X), z=b.X.force(Force.from_vector(z + half @ b.e_L)))
 
 
-@counterpart(forward_dynamics.respond)
+@counterpart(dynamics.respond)
 def respond(b: Record) -> None:
     b.A_in = b.A = b.X.motion_inverse(b.receive("A"))
     b.a = b.factor.outward(b.factor.scaled(b.e_L - b.U_L @ b.A.vector()))
@@ -237,35 +237,35 @@ def respond(b: Record) -> None:
         b.a = b.a + b.a_star
 
 
-@counterpart(forward_dynamics.complete)
+@counterpart(dynamics.complete)
 def complete(b: Record) -> None:
     required = b.P_m.T @ b.A.vector() + b.D_m @ b.a + b.z_m - own_effort(b)
     b.effort = b.free * b.tau + (1 - b.free) * required
 
 
-@counterpart(energy.kinetic)
+@counterpart(mass_matrix.kinetic)
 def kinetic(b: Record) -> None:
     nu = ca.vertcat(b.V.vector(), b.v)
     b.T = ca.dot(nu, b.M @ nu) / 2
 
 
-@counterpart(energy.potential)
+@counterpart(mass_matrix.potential)
 def potential(b: Record) -> None:
     inertia = locked(b.M)
     h = b.X_W.rotation @ inertia.moment + inertia.mass * b.X_W.translation
     b.E = ca.dot(b.q, integrals(b).stiffness @ b.q) / 2 - dot(b.gravity, h)
 
 
-@counterpart(energy.momentum)
+@counterpart(mass_matrix.momentum)
 def momentum(b: Record) -> None:
     b.h = Force.from_vector((b.M @ ca.vertcat(b.V.vector(), b.v))[0:6])
 
 
-for step in (energy.gather_kinetic, energy.propagate_gravity, energy.gather_potential):
+for step in (mass_matrix.gather_kinetic, mass_matrix.propagate_gravity, mass_matrix.gather_potential):
     counterpart(step)(step)
 
 
-@counterpart(energy.gather_momentum)
+@counterpart(mass_matrix.gather_momentum)
 def gather_momentum(b: Record) -> None:
     b.deliver(h=b.X.force(b.h))
 
@@ -283,7 +283,7 @@ def own_inertia(b: Record) -> None:
 counterpart(mass_matrix.gather)(mass_matrix.gather)
 
 
-@counterpart(kinematics.subspace_in_world)
+@counterpart(dynamics.subspace_in_world)
 def subspace_in_world(b: Record) -> None:
     """What the modes move depends on where it hangs: see `alembert.sweeps.program.seen`."""
     b.node.attachment.see(b)

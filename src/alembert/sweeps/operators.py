@@ -26,8 +26,7 @@ import casadi as ca
 
 from alembert.spatial import Ad_dual, Force, Motion, Pose
 from alembert.spatial.arrays import symmetric
-from alembert.sweeps.forward_dynamics import eliminate, force_columns
-from alembert.sweeps.kinematics import move, place, place_in_world, subspace_in_world
+from alembert.sweeps.dynamics import eliminate, force_columns, move, place, place_in_world, subspace_in_world
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Pairs, Program, inward, outward, unroll
 from alembert.sweeps.tree import Tree

@@ -16,7 +16,7 @@ h is the force that inverse dynamics finds at a = 0, and t what it lacks there. 
 so that the accelerations that minimise J are those that occur: Gibbs' form of Gauss' principle.
 
 A body with modes has a stage of its own, whose state is the acceleration of its frame and those of its modes, 6 + n
-entries, and whose inputs are the latter; what hangs on it follows both by Ad(X)^-1 [1, T] (`alembert.sweeps.attachment`).
+entries, and whose inputs are the latter; what hangs on it follows both by Ad(X)^-1 [1, T] (`alembert.sweeps.node`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from alembert.model import Model
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
 from alembert.sweeps import modal
-from alembert.sweeps.inverse_dynamics import joint_effort, newton_euler
-from alembert.sweeps.kinematics import accelerate, move, place
+from alembert.sweeps.dynamics import accelerate, joint_effort, move, newton_euler, place
 from alembert.sweeps.linear_quadratic import LQProblem, Stage
 from alembert.sweeps.node import Record
 from alembert.sweeps.operators import describe

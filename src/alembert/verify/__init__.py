@@ -14,11 +14,11 @@ from alembert.verify.case import Line as Line
 from alembert.verify.case import Plot as Plot
 from alembert.verify.case import Skipped as Skipped
 from alembert.verify.case import case as case
-from alembert.verify.compare import compare as compare
-from alembert.verify.registry import discover as discover
-from alembert.verify.registry import select as select
 from alembert.verify.results import CaseResult as CaseResult
 from alembert.verify.results import Quantity as Quantity
 from alembert.verify.results import Results as Results
+from alembert.verify.results import compare as compare
+from alembert.verify.runner import discover as discover
 from alembert.verify.runner import run as run
 from alembert.verify.runner import run_case as run_case
+from alembert.verify.runner import select as select

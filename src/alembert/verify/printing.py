@@ -1,7 +1,8 @@
-"""Results on a terminal: a line per quantity, then what went wrong."""
+"""Results on a terminal: a line per quantity, then what went wrong; and two sets of results side by side."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from alembert.verify.case import Case
-from alembert.verify.results import CaseResult, Quantity, Results
+from alembert.verify.programs import program_named, programs
+from alembert.verify.results import CaseResult, Quantity, QuantityPair, Results
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "skipped": "yellow"}
 SHOWN = 3  # numbers of an array
@@ -118,3 +120,70 @@ def show_list(cases: list[Case], console: Console) -> None:
         console.print(f"    [dim]{escape(case.source)}[/]{note}", highlight=False)
         console.print(f"    {', '.join((case.kind, *case.tags))}", highlight=False)
     console.print(f"{len(cases)} cases", style="bold", highlight=False)
+
+
+VERDICTS = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed"], "differs": "bold red"}
+"""how a verdict looks"""
+
+
+def label(results: Results) -> str:
+    name = results.program
+    known = name in programs()  # a file may name any
+    return f"{name} {results.versions.get(program_named(name).distribution if known else name, '')}".rstrip()
+
+
+def show_pairs(first: Results, second: Results, pairs: list[QuantityPair], console: Console) -> None:
+    """As a table where the terminal is wide enough, else a line per quantity; then how many of which verdict."""
+    if NARROWEST <= console.width <= WIDEST:
+        console.print(table_of_pairs(first, second, pairs))
+    else:
+        for pair in pairs:
+            _pair_line(pair, label(first), label(second), console)
+    counts = Counter(pair.verdict for pair in pairs)
+    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    sizes = (
+        _counted(len(pairs), "quantity", "quantities"),
+        _counted(len({p.case for p in pairs}), "case", "cases"),
+    )
+    console.print(f"{sizes[0]} of {sizes[1]}: {parts}", style="bold", highlight=False)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _pair_line(pair: QuantityPair, one: str, two: str, console: Console) -> None:
+    head = f"[bold]{escape(pair.case)}[/]: {escape(pair.what)}: "
+    verdict = f"[{VERDICTS.get(pair.verdict, 'yellow')}]{escape(pair.verdict)}[/]"
+    if pair.first is None or pair.second is None:
+        console.print(head + verdict, highlight=False)
+        return
+    console.print(
+        f"{head}{one} {short(pair.first.ours)}; {two} {short(pair.second.ours)}; apart {pair.apart:.1e}: {verdict}",
+        highlight=False,
+    )
+
+
+def table_of_pairs(first: Results, second: Results, pairs: list[QuantityPair]) -> Table:
+    found = Table(header_style="bold", expand=True)
+    heads = ("case", "quantity", "published", label(first), label(second))
+    for head in heads:
+        found.add_column(escape(head), overflow="fold")
+    found.add_column("apart", justify="right", no_wrap=True)
+    found.add_column("verdict", overflow="fold")
+    for pair in pairs:
+        if pair.first is None:
+            found.add_row(pair.case, escape(pair.what), "", "", "", "", f"[yellow]{escape(pair.verdict)}[/]")
+            continue
+        apart = "" if pair.second is None else f"{pair.apart:.1e}"
+        style = VERDICTS.get(pair.verdict, "yellow")
+        found.add_row(
+            pair.case,
+            escape(pair.what),
+            short(pair.first.published),
+            short(pair.first.ours),
+            short(pair.second.ours) if pair.second else "",
+            apart,
+            f"[{style}]{escape(pair.verdict)}[/]",
+        )
+    return found

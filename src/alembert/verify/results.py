@@ -251,3 +251,63 @@ def _numbers(quantity: dict[str, Any]) -> dict[str, Any]:
 
     keys = ("ours", "published", "difference", "tolerance", "margin")
     return {**quantity, **{key: number(quantity[key]) for key in keys}}
+
+
+AGREE = 1.0
+"""times the tolerance of a quantity: what two results may be apart and still be the same"""
+
+
+@dataclass(frozen=True)
+class QuantityPair:
+    """A quantity in both results; None where one of them has no such quantity."""
+
+    case: str
+    what: str
+    first: Quantity | None
+    second: Quantity | None
+    note: str
+
+    @property
+    def apart(self) -> float:
+        """The largest difference of the two, infinite when they cannot be compared."""
+        if self.first is None or self.second is None:
+            return float("nan")
+        x, y = (np.asarray(q.ours, dtype=float) for q in (self.first, self.second))
+        return float(np.max(np.abs(x - y), initial=0.0)) if x.shape == y.shape else float("inf")
+
+    @property
+    def verdict(self) -> str:
+        """`same` within the tolerances of both, `differs`, or why there is nothing to compare."""
+        if self.first is None or self.second is None:
+            return self.note
+        if self.first.passed != self.second.passed:
+            return "better" if self.first.passed else "worse"
+        x, y = (np.asarray(q.ours, dtype=float) for q in (self.first, self.second))
+        if x.shape != y.shape:
+            return "differs"
+        allowed = np.asarray(self.first.tolerance, float) + np.asarray(self.second.tolerance, float)
+        return "same" if np.all(np.abs(x - y) <= AGREE * allowed) else "differs"
+
+
+def compare(first: Results, second: Results) -> list[QuantityPair]:
+    """Quantity by quantity, those of `first` in its order, then what only `second` has."""
+    theirs = {outcome.name: outcome for outcome in second.outcomes}
+    pairs: list[QuantityPair] = []
+    for outcome in first.outcomes:
+        pairs += _pairs(outcome, theirs.pop(outcome.name, None))
+    for outcome in theirs.values():
+        pairs.append(QuantityPair(outcome.name, outcome.title, None, None, "new there"))
+    return pairs
+
+
+def _pairs(one: CaseResult, other: CaseResult | None) -> list[QuantityPair]:
+    if other is None:
+        return [QuantityPair(one.name, one.title, None, None, "not there")]
+    if not one.quantities or not other.quantities:
+        short_one = one if not one.quantities else other
+        return [QuantityPair(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
+    theirs = {quantity.what: quantity for quantity in other.quantities}
+    return [
+        QuantityPair(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
+        for quantity in one.quantities
+    ]

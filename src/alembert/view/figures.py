@@ -1,9 +1,16 @@
-"""Figures with matplotlib: lines that are told apart by dashes and markers as well as by colour."""
+"""Figures with matplotlib: lines that are told apart by dashes and markers as well as by colour.
+
+How models and results look in notebooks: a page in a frame, tables, pictures. Names are escaped.
+"""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import html
+import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +20,7 @@ from alembert.errors import ArgumentError, FileError, UnsupportedError, writing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 COLORS = ("#1f5fbf", "#c2410c", "#0f7b5a", "#8b2f7f", "#4b5563", "#a16207", "#0e7490", "#b91c1c")
 DASHES: tuple[Any, ...] = (
@@ -176,3 +184,59 @@ def _record(entry: Any, k: int) -> dict[str, float]:
         for name, value in found.items()
         if isinstance(value, int | float | np.number) and not isinstance(value, bool)
     }
+
+
+def framed(page: str, *, height: int = 560) -> str:
+    """A page inside another: its scripts run only in a sandbox without access to the notebook."""
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" sandbox="allow-scripts allow-downloads" '
+        f'style="width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 8px" '
+        'title="alembert viewer"></iframe>'
+    )
+
+
+def in_notebook() -> bool:
+    """Whether output can be shown as HTML: a Jupyter kernel, not a terminal."""
+    import sys
+
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """An HTML table of texts."""
+    head = "".join(f'<th style="text-align: left">{html.escape(str(c))}</th>' for c in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="text-align: left; white-space: pre">{html.escape(str(x))}</td>' for x in row)
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def picture(figure: Figure) -> str:
+    """A figure as an image in the text."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=90)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="plot" style="max-width: 100%" src="data:image/png;base64,{data}">'
+
+
+def result_html(
+    title: str, lines: Sequence[str] = (), plot: Callable[[], Figure] | None = None, *, body: str = ""
+) -> str:
+    """A result: what it is, its report in lines, a `body` of HTML, and its plot where matplotlib is installed."""
+    from alembert.errors import UnsupportedError
+
+    parts = [f"<p><b>{html.escape(title)}</b></p>"]
+    if lines:
+        parts.append("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>")
+    parts.append(body)
+    if plot is not None:
+        with contextlib.suppress(UnsupportedError, ModuleNotFoundError):  # no matplotlib
+            parts.append(picture(plot()))
+    return "".join(parts)

@@ -16,8 +16,7 @@ import traitlets
 from alembert.arguments import numbers
 from alembert.errors import UnsupportedError
 from alembert.model import Model
-from alembert.view.page import Still, asset, page
-from alembert.view.sliders import configuration
+from alembert.view.page import Still, asset, configuration, page
 
 Array = np.ndarray
 

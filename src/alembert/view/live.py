@@ -23,10 +23,9 @@ from alembert.reach import pose, position, solver
 from alembert.spatial import Pose, quaternion
 from alembert.view.animation import Animation, Frames
 from alembert.view.deformed import drawn
-from alembert.view.page import Still
+from alembert.view.page import Slider, Still, configuration, sliders
 from alembert.view.scene import NamedFrame, Scene, ScenePart, body_poses, scene
 from alembert.view.served import Guard
-from alembert.view.sliders import Slider, configuration, sliders
 
 NOTHING = "nothing"
 RESTARTS = 8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.view.animation import as_animation
-from alembert.view.notebook import framed, in_notebook
+from alembert.view.figures import framed, in_notebook
 from alembert.view.page import Still, page
 
 if TYPE_CHECKING:

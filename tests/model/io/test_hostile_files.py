@@ -10,7 +10,7 @@ from alembert import FileError, load
 from alembert.library import chain
 from alembert.model.io import native
 from alembert.model.io.mjcf import load_mjcf
-from alembert.view import meshes
+from alembert.view.scene import read_mesh
 
 HEAD = 'format = "alembert-model"\nversion = 1\n'
 GEOM = '<geom size="1"/>'
@@ -141,7 +141,7 @@ def test_collada_nodes_named_twice_and_twice_again(tmp_path):
         f"<library_visual_scenes>{scene}</library_visual_scenes></COLLADA>"
     )
     with pytest.raises(FileError, match=r"a\.dae: is no readable DAE mesh: it has more than 100000 nodes"):
-        meshes.read(path)
+        read_mesh(path)
 
 
 def test_long_chains_print_in_few_lines():

@@ -160,7 +160,7 @@ class Ensemble:
 
     def _repr_html_(self) -> str:
         """In notebooks: what failed, and the bands that hold the members."""
-        from alembert.view.notebook import result_html
+        from alembert.view.figures import result_html
 
         failed = [f"member {k}: {why}" for k, why in list(self.failures.items())[:_FAILURES_SHOWN]]
         more = len(self.failures) - len(failed)

@@ -17,7 +17,7 @@ from alembert.joints.closure import across
 from alembert.linear import decoupled_pd, linearize, place_poles
 from alembert.model import WORLD, Inertia, ModelBuilder, Placement
 from alembert.simulate import simulate
-from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
 from alembert.verify.mechanisms import (
     NIKRAVESH_AXIS,
     NIKRAVESH_PRINTED,
@@ -27,7 +27,6 @@ from alembert.verify.mechanisms import (
     nikravesh,
     rrc_arm,
 )
-from alembert.verify.papers import acc1989
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING, ROUNDING_REASON, states
 

@@ -15,9 +15,8 @@ from alembert.joints import Free
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
 from alembert.spacecraft import sliding_design
-from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.case import JPL1989, Check, Items, Line, Plot, case
 from alembert.verify.control_plants import two_masses
-from alembert.verify.papers import JPL1989
 
 
 @case(

@@ -9,8 +9,7 @@ import scipy
 from alembert import control
 from alembert.control import DeltaBlock, tf
 from alembert.verify import control_plants as plants
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import CHIANG_SAFONOV, SKOGESTAD
+from alembert.verify.case import CHIANG_SAFONOV, SKOGESTAD, Check, Items, Line, Plot, case
 
 DIGITS = "half a unit of the last digit that is known"
 SCALAR = DeltaBlock("complex")

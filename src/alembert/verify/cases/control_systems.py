@@ -14,8 +14,7 @@ from alembert.joints import Prismatic, Spring
 from alembert.linear import linearize
 from alembert.model import WORLD, Inertia, Model, ModelBuilder
 from alembert.verify import control_plants as plants
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import CHIANG_SAFONOV, SKOGESTAD, acc1989
+from alembert.verify.case import CHIANG_SAFONOV, SKOGESTAD, Check, Items, Line, Plot, acc1989, case
 from alembert.verify.programs import SystemsProgram
 
 ROUNDING = "rounding of an invariant subspace: 1e-12 of entries of some tens"

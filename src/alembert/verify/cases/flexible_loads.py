@@ -27,10 +27,9 @@ from alembert.flexible import (
 )
 from alembert.joints import Fixed, JointType, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder, Placement
-from alembert.verify.case import Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, case
 from alembert.verify.cases.flexible_beams import HUB, clamped, on_a_hub, rates, small_motion, spun
 from alembert.verify.cases.flexible_structures import straight
-from alembert.verify.papers import JPL1989
 
 DIGITS = "digits of the reference"
 

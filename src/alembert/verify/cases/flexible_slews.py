@@ -22,10 +22,9 @@ from alembert.linear import linearize
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.optimal import Problem, Solution, duration, effort
 from alembert.simulate import Table, simulate
-from alembert.verify.case import Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, case
 from alembert.verify.cases.flexible_beams import HUB, on_a_hub
 from alembert.verify.cases.flexible_structures import MESH, straight
-from alembert.verify.papers import JPL1989
 
 Array = np.ndarray
 

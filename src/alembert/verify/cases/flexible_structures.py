@@ -30,9 +30,8 @@ from alembert.flexible import (
 )
 from alembert.joints import Fixed
 from alembert.model import Inertia, ModelBuilder, Placement
-from alembert.verify.case import Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, case
 from alembert.verify.cases.flexible_beams import on_a_hub, rates, small_motion, spun
-from alembert.verify.papers import JPL1989
 
 Array = np.ndarray
 UNIT = CrossSection(1.0, 1e6, 1.0, 1.0, 1.0)

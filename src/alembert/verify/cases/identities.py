@@ -12,8 +12,7 @@ from alembert import library
 from alembert.check import derivatives as check_derivatives
 from alembert.identify import regressor
 from alembert.joints import REGISTRY
-from alembert.verify.case import Check, Items, case
-from alembert.verify.papers import SOHL_BOBROW, acc1989
+from alembert.verify.case import SOHL_BOBROW, Check, Items, acc1989, case
 from alembert.verify.random_models import (
     LOOP_KINDS,
     RATE,

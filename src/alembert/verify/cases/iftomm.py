@@ -11,7 +11,7 @@ from alembert import library
 from alembert.joints import Fixed, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder
 from alembert.simulate import Event, simulate
-from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.case import IFTOMM, Check, Items, Line, Plot, case
 from alembert.verify.mechanisms import (
     SQUEEZER_DRIVE,
     SQUEEZER_START,
@@ -24,7 +24,6 @@ from alembert.verify.mechanisms import (
     squeezer_accelerations,
     squeezer_spring,
 )
-from alembert.verify.papers import IFTOMM
 from alembert.verify.programs import DynamicsProgram
 
 

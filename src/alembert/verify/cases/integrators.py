@@ -14,9 +14,8 @@ from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
 from alembert.simulate import integrators, simulate
 from alembert.simulate.schemes import ADAMS_BASHFORTH, ADAMS_MOULTON
-from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.case import DMOC, Check, Items, Line, Plot, acc1989, case
 from alembert.verify.mechanisms import motion
-from alembert.verify.papers import DMOC, acc1989
 
 
 @case(

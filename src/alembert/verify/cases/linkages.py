@@ -16,8 +16,7 @@ from alembert.library import truss_arm
 from alembert.model import WORLD, Box, Coupling, Inertia, Model, ModelBuilder, Placement, Visual
 from alembert.reach import ReferenceCurve, distance, reach, track_curve
 from alembert.simulate import ContactFriction, SpringDamper, simulate
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import SCRIPT, acc1989
+from alembert.verify.case import SCRIPT, Check, Items, Line, Plot, acc1989, case
 
 
 @case(

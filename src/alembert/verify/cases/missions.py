@@ -25,9 +25,8 @@ from alembert.spacecraft import (
     sun_synchronous,
 )
 from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
-from alembert.spacecraft.surfaces import sunlit
-from alembert.verify.case import Check, Items, case
-from alembert.verify.papers import SCRIPT
+from alembert.spacecraft.environment import sunlit
+from alembert.verify.case import SCRIPT, Check, Items, case
 from alembert.verify.programs import FlightProgram
 
 

@@ -10,8 +10,7 @@ from alembert.model import Placement
 from alembert.operators import I, admittance, diagonalising_velocities
 from alembert.sweeps.linear_quadratic import LQProblem, Stage, solve_lq
 from alembert.sweeps.twin import forward_dynamics_as_lq, gibbs_function
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import SOA, acc1989
+from alembert.verify.case import SOA, Check, Items, Line, Plot, acc1989, case
 from alembert.verify.random_models import (
     OPERATOR_ALL,
     OPERATOR_PLAIN,

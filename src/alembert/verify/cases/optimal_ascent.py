@@ -15,8 +15,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal import Moment, Phases, PhasesSolution, Problem, System, terminal
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
 
 Array = np.ndarray
 Parts = tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]

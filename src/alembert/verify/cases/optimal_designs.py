@@ -24,8 +24,7 @@ from alembert.optimal import (
     terminal,
 )
 from alembert.simulate import SpringDamper
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import acc1989
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
 
 ENDS: dict[str, Any] = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
 

@@ -23,8 +23,7 @@ from alembert.optimal import (
     solve_splines,
     terminal,
 )
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import SOHL_BOBROW, acc1989
+from alembert.verify.case import SOHL_BOBROW, Check, Items, Line, Plot, acc1989, case
 
 
 def _steps(times: np.ndarray, values: np.ndarray) -> Line:

@@ -12,8 +12,7 @@ import numpy as np
 import scipy
 
 from alembert.optimal import Moment, Phases, Problem, System, examples, running, terminal, through
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import COPS
+from alembert.verify.case import COPS, Check, Items, Line, Plot, case
 
 
 @case(

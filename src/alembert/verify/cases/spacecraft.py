@@ -9,8 +9,7 @@ from alembert import library
 from alembert.joints import Fixed, Free, Revolute, Spring, Translational
 from alembert.model import Frame, Inertia, LoopJoint, ModelBuilder, Placement
 from alembert.simulate import CentralGravity, GravityGradient, Table, simulate
-from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.papers import DMOC, acc1989
+from alembert.verify.case import DMOC, Check, Items, Line, Plot, acc1989, case
 from alembert.verify.random_models import ROUNDING_REASON
 
 

@@ -35,8 +35,7 @@ from alembert.spacecraft import (
     yo_yo,
 )
 from alembert.spatial import quaternion
-from alembert.verify.case import Check, Items, case
-from alembert.verify.papers import SCRIPT
+from alembert.verify.case import SCRIPT, Check, Items, case
 
 
 def _hub(mass: float, moments: tuple[float, ...]) -> ModelBuilder:

@@ -1,4 +1,11 @@
-"""Structures from Ansys files: a superelement (.sub), or the nodes of an archive (CDWRITE, .cdb) and matrices of a .full.
+"""Structures and bodies from the files of Abaqus, Ansys and MBDyn (those of Nastran: `alembert.flexible.nastran`).
+
+**Abaqus**: matrices of *MATRIX OUTPUT in the format MATRIX INPUT, nodes of an input file. A line of a matrix is
+`node, degree of freedom, node, degree of freedom, value`; symmetric ones have one triangle.
+
+**MBDyn**: the .fem files of its modal joint: nodes, modes, modal mass and stiffness, lumped masses.
+
+**Ansys**: a superelement (.sub), or the nodes of an archive (CDWRITE, .cdb) and matrices of a .full.
 
 Both binary files are a row of records: the number of 32-bit words, flags, the words, their number again. The header is the
 second; pointers in it, in words, lead to the rest. In a .full file (WRFULL, sparse form), behind the header are the labels
@@ -25,16 +32,108 @@ the stiffness must vanish for the rigid motions of the nodes.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
 
-from alembert.errors import FileError, UnsupportedError, warn
+from alembert.arguments import unknown
+from alembert.errors import ArgumentError, FileError, UnsupportedError, warn
 from alembert.flexible.finite_elements import DIRECTIONS, SYMMETRIC, FiniteElements, UnitSystem, unit_system
 from alembert.flexible.nastran_output import content_of, lines_of
+from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray
+
+
+def read_abaqus(
+    nodes: str | Path, *, mass: str | Path, stiffness: str | Path, units: str | UnitSystem = "SI"
+) -> FiniteElements:
+    """A structure from the nodes of an input file (.inp) and two matrix files (.mtx). Nodes are named by their numbers."""
+    places = _abaqus_nodes(Path(nodes))
+    tables = [_matrix(Path(path)) for path in (mass, stiffness)]
+    keys = np.unique(np.concatenate([t[:, k : k + 2] for t in tables for k in (0, 2)]).astype(int), axis=0)
+    for node, freedom in keys:
+        if node not in places:
+            raise FileError(
+                f"{stiffness}: node {node} is not among those of {nodes}; internal nodes are not read"
+            )
+        if not 1 <= freedom <= 6:
+            raise UnsupportedError(
+                f"{stiffness}: degree of freedom {freedom} of node {node}; 1 to 6 are read"
+            )
+    numbers = sorted({int(node) for node in keys[:, 0]})
+    order = {node: k for k, node in enumerate(numbers)}
+    dofs = np.array([(order[int(node)], int(freedom) - 1) for node, freedom in keys])
+    lookup = {(int(a), int(b)): k for k, (a, b) in enumerate(keys)}
+    found = []
+    for t in tables:
+        r, c = (np.array([lookup[int(a), int(b)] for a, b in t[:, k : k + 2]], dtype=int) for k in (0, 2))
+        A = scipy.sparse.coo_array((t[:, 4], (r, c)), shape=(len(keys), len(keys))).tocsr()
+        low, high = scipy.sparse.tril(A, -1), scipy.sparse.triu(A, 1)
+        # one entry stands for both, whichever triangle it is in by the numbers of the nodes
+        twice = abs(low).multiply(abs(high.T)).nnz
+        found.append(A if twice else A + low.T + high.T)
+    positions = np.array([places[k] for k in numbers])
+    return FiniteElements.of_matrices(
+        found[0], found[1], positions, dofs, names=[str(k) for k in numbers], units=units
+    )
+
+
+def _abaqus_nodes(path: Path) -> dict[int, Array]:
+    found: dict[int, Array] = {}
+    reads = False
+    for k, line in enumerate(lines_of(path), start=1):
+        text = line.strip()
+        if not text or text.startswith("**"):
+            continue
+        if text.startswith("*"):
+            word = text[1:].split(",")[0].strip().upper()
+            if word in ("TRANSFORM", "SYSTEM", "INCLUDE", "NGEN", "NCOPY"):
+                raise UnsupportedError(
+                    f"{path}:{k}: *{word} is not read; nodes are expected as numbers in global axes"
+                )
+            reads = word == "NODE"
+            continue
+        if reads:
+            parts = [p.strip() for p in text.split(",")]
+            try:
+                node, x = int(parts[0]), [float(p or 0) for p in [*parts[1:4], "0", "0", "0"][:3]]
+            except ValueError:
+                raise FileError(f"{path}:{k}: {text!r} is no line of *NODE: number, x, y, z") from None
+            if node in found:
+                raise FileError(f"{path}:{k}: node {node} is there twice")
+            found[node] = np.array(x)
+    if not found:
+        raise FileError(f"{path}: no *NODE")
+    return found
+
+
+def _matrix(path: Path) -> Array:
+    rows = []
+    for k, line in enumerate(lines_of(path), start=1):
+        text = line.strip()
+        if not text or text.startswith("*"):
+            continue
+        parts = text.replace(",", " ").split()
+        if len(parts) == 3:
+            raise UnsupportedError(
+                f"{path}:{k}: three numbers to a line do not tell the nodes; write FORMAT=MATRIX INPUT instead of COORDINATE"
+            )
+        try:
+            row = [float(p.replace("D", "E").replace("d", "e")) for p in parts]
+        except ValueError:
+            row = []
+        if len(row) != 5 or not np.isfinite(row).all():
+            raise FileError(f"{path}:{k}: {text[:60]!r}, expected node, freedom, node, freedom, value")
+        rows.append(row)
+    if not rows:
+        raise FileError(f"{path}: no entries")
+    return np.array(rows)
+
+
 MOST = 8_000_000_000
 """bytes of a file"""
 _EQUATIONS, _LUMPED, _UNSYMMETRIC = 1, 10, 13
@@ -74,7 +173,7 @@ def read_ansys(
             f"{path}: it is no .sub file; matrices of a .full file need the nodes of an archive, "
             f"read_ansys('nodes.cdb', {path.name!r})"
         )
-    places = _nodes(Path(nodes))
+    places = _ansys_nodes(Path(nodes))
     numbers, dofs, M, K = _full(file, header, behind)
     missing = [k for k in numbers if k not in places]
     if missing:
@@ -278,7 +377,7 @@ def _turned(path: Path, angles: Array, dofs: Array, names: list[str]) -> scipy.s
     return scipy.sparse.csr_array(T)
 
 
-def _nodes(path: Path) -> dict[int, Array]:
+def _ansys_nodes(path: Path) -> dict[int, Array]:
     """NBLOCK of an archive: lines of fixed width, as a line before them says."""
     lines = lines_of(path)
     start = next((k for k, line in enumerate(lines) if line.upper().startswith("NBLOCK")), None)
@@ -299,3 +398,137 @@ def _nodes(path: Path) -> dict[int, Array]:
             raise FileError(f"{path}:{k}: {line[:60]!r} is no line of NBLOCK") from None
         found[int(head)] = np.array([*values, 0.0, 0.0, 0.0][:3])
     return found
+
+
+_GROUP = re.compile(r"\*\*\s*RECORD GROUP\s+(\d+)", re.IGNORECASE)
+
+
+def read_mbdyn(
+    path: str | Path,
+    *,
+    attachment: Any,
+    nodes: Mapping[str, Any] | Sequence[Any] = (),
+    units: str | UnitSystem = "SI",
+    stiffening: Stiffening = "inconsistent",
+) -> ModalBody:
+    """A body from a .fem file, its frame at the node `attachment`; `nodes` names those for joints, frames and loads.
+
+    Such files have no geometric stiffness: bodies are inconsistent. Lumped masses (record group 11) are needed.
+    """
+    name = str(path)
+    if stiffening == "consistent":
+        raise ArgumentError(
+            f"read_mbdyn: {name} has no geometric stiffness; stiffening is 'inconsistent' or 'ruthless'"
+        )
+    scale = unit_system(units)
+    groups = _groups(Path(path))
+    count, modes = _header(name, groups)
+    numbers = _read(name, groups, 2, count, "nodes", str)
+    x = np.column_stack([_read(name, groups, k, count, "coordinates") for k in (5, 6, 7)]) * scale.length
+    shapes = _read(name, groups, 8, modes * count * 6, "mode shapes").reshape(modes, count, 6)
+    K = _read(name, groups, 10, modes * modes, "modal stiffness").reshape(modes, modes)
+    if 11 not in groups:
+        raise FileError(
+            f"{name}: no record group 11; lumped masses of the nodes are needed for the integrals over the mass"
+        )
+    lumped = _read(name, groups, 11, 6 * count, "lumped masses").reshape(count, 6)
+    C = (
+        _read(name, groups, 13, modes * modes, "modal damping").reshape(modes, modes)
+        if 13 in groups
+        else np.zeros_like(K)
+    )
+    # modes have the unit of a displacement: coordinates are lengths of the file's unit
+    phi, psi = shapes[:, :, :3].swapaxes(0, 1), shapes[:, :, 3:].swapaxes(0, 1) / scale.length
+    m, J = lumped[:, :3].mean(axis=1) * scale.mass, lumped[:, 3:] * scale.mass * scale.length**2
+    K, C = K * scale.mass / scale.time**2, C * scale.mass / scale.time
+    order = {label: k for k, label in enumerate(numbers)}
+    named = dict(nodes) if isinstance(nodes, Mapping) else {str(node): node for node in nodes}
+
+    def place(label: str, node: Any) -> ModalNode:
+        if str(node) not in order:
+            raise ArgumentError(unknown(f"read_mbdyn: {name}: no node", node, order))
+        k = order[str(node)]
+        fields: list[Any] = [x[k], phi[k], psi[k]]
+        return ModalNode(label, *fields)
+
+    masses, places, moved = _points(m, J, x, phi, psi)
+    if not masses.sum() > 0:
+        raise FileError(f"{name}: the lumped masses add up to {masses.sum():g}")
+    return ModalBody.of_points(
+        masses,
+        places,
+        moved,
+        stiffness=(K + K.T) / 2,
+        damping=(C + C.T) / 2,
+        nodes=[place("root", attachment), *(place(label, node) for label, node in named.items())],
+        attachment="root",
+        stiffening=stiffening,
+        units=("m",) * modes,
+    )
+
+
+def _points(m: Array, J: Array, x: Array, phi: Array, psi: Array) -> tuple[Array, Array, Array]:
+    """Nodes with moments of inertia are six points that turn with them; a node without mass has none."""
+    parts = [(m, x, phi)]
+    turning = np.flatnonzero((J > 0).any(axis=1) & (m > 0))
+    for axis in range(3):
+        second = np.maximum(J[turning].sum(axis=1) / 2 - J[turning, axis], 0.0)
+        arm = np.zeros((len(turning), 3))
+        arm[:, axis] = np.sqrt(3 * second / m[turning])
+        for sign in (1.0, -1.0):
+            parts.append(
+                (
+                    m[turning] / 6,
+                    x[turning] + sign * arm,
+                    phi[turning] + np.cross(psi[turning], sign * arm[:, None]),
+                )
+            )
+    parts[0] = (np.where(np.isin(np.arange(len(m)), turning), 0.0, m), x, phi)
+    masses, places, moved = (np.concatenate(each) for each in zip(*parts, strict=True))
+    keep = masses > 0
+    return masses[keep], places[keep], moved[keep]
+
+
+def _groups(path: Path) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    current: list[str] | None = None
+    for line in lines_of(path):
+        start = _GROUP.match(line.strip())
+        if start:
+            current = found.setdefault(int(start[1]), [])
+        elif current is not None and not line.strip().startswith("**"):
+            current.extend(line.split())
+    if 1 not in found:
+        raise FileError(f"{path}: no '** RECORD GROUP 1'; it is no .fem file of MBDyn")
+    return found
+
+
+def _header(name: str, groups: Mapping[int, list[str]]) -> tuple[int, int]:
+    """REV0 nodes normal attachment constraint rejected"""
+    try:
+        counts = [int(word) for word in groups[1][1:6]]
+        nodes, modes = counts[0], sum(counts[1:4]) - counts[4]
+    except (ValueError, IndexError):
+        nodes = modes = 0
+    if not (0 < nodes < 10_000_000 and 0 < modes < 10_000):
+        raise FileError(
+            f"{name}: the header is {' '.join(groups[1][:6])!r}, expected REV0, numbers of nodes and of modes"
+        )
+    return nodes, modes
+
+
+def _read(
+    name: str, groups: Mapping[int, list[str]], group: int, count: int, what: str, kind: Any = float
+) -> Any:
+    words = groups.get(group, [])
+    if len(words) != count:
+        raise FileError(f"{name}: record group {group} ({what}) has {len(words)} entries, expected {count}")
+    if kind is str:
+        return words
+    try:
+        values = np.array([float(w.replace("D", "E")) for w in words])
+    except ValueError:
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        raise FileError(f"{name}: record group {group} ({what}) has entries that are no numbers")
+    return values

@@ -1,28 +1,49 @@
-"""Forward and hybrid dynamics by the articulated sweep, in O(n).
+"""Kinematics, inverse, forward and hybrid dynamics of a tree.
+
+Poses, velocities and accelerations of the nodes, all in body axes about the body's origin:
+
+    X_PB = X_PF X_FB(q)                                               (1)
+    V = Ad(X_PB)^-1 V_P + S v                                         (2)
+    c = V x S v + (dS/dt) v                                           (3)
+    A = Ad(X_PB)^-1 A_P + S a + c                                     (4)
+
+The world starts with A = -g where gravity is on.
+
+Inverse dynamics (recursive Newton-Euler): the efforts that give the accelerations a, in O(n).
+
+    f = M A + V x* M V - w                  outward, w the external wrench on the node     (5)
+    tau = S^T f + J_r a - own(q, v)         inward                                          (6)
+    f_P += Ad(X_PB)^-T f                                                                    (7)
+
+With rotors of angular momentum r v on the parent (r is 3 x nv, see `Node.rotor_momentum`):
+
+    tau += r^T w'_P,    n_P += r a + w_P x r v                                              (8)
+
+Forward and hybrid dynamics by the articulated sweep, in O(n).
 
 Inward, a body with everything outboard of it answers F = P A + z (Riccati recursion; D'Eleuterio and Damaren
 1991, (19)-(27); Rodriguez, Jain, Kreutz-Delgado 1992, (0.25)):
 
-    U = P S,   D = S^T U + J_r,   z' = z + P c                                   (1)
-    e = tau + own(q, v) - S^T z'                                                 (2)
-    P_a = P - U D^-1 U^T,   z_a = z' + U D^-1 e                                  (3)
-    P_P += Ad^-T P_a Ad^-1,   z_P += Ad^-T z_a                                   (4)
+    U = P S,   D = S^T U + J_r,   z' = z + P c                                   (9)
+    e = tau + own(q, v) - S^T z'                                                 (10)
+    P_a = P - U D^-1 U^T,   z_a = z' + U D^-1 e                                  (11)
+    P_P += Ad^-T P_a Ad^-1,   z_P += Ad^-T z_a                                   (12)
 
-and outward  a = D^-1 e - W A',  A = A' + S a + c  with  W = D^-1 U^T,  A' = Ad(X_PB)^-1 A_P.     (5)
+and outward  a = D^-1 e - W A',  A = A' + S a + c  with  W = D^-1 U^T,  A' = Ad(X_PB)^-1 A_P.     (13)
 
 Without J_r, P_a S = 0, W S = 1, and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are known
-without arithmetic (6). Reference: (3) as it stands, P - U D^-1 U^T, without the entries of (6) and with an inertia turned at
-once; held equal by tests/sweeps/test_references.py.
+without arithmetic (14). Reference: (11) as it stands, P - U D^-1 U^T, without the entries of (14) and with an inertia turned
+at once; held equal by tests/sweeps/test_references.py.
 
-Rotors couple a directly to the parent. Then (3) is done in the parent's axes with U_P = Ad^-T U + (r; 0) and
-W = D^-1 U_P^T, for the parent's A_P (7).
+Rotors couple a directly to the parent. Then (11) is done in the parent's axes with U_P = Ad^-T U + (r; 0) and
+W = D^-1 U_P^T, for the parent's A_P (15).
 
 Hybrid (Sohl and Bobrow 2001): a speed whose acceleration is prescribed takes no part in the elimination. With
 m = 1 for free and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
 
-    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (8)
+    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (16)
 
-and the efforts of the prescribed speeds follow from (2) of inverse dynamics, tau = S^T F + ...
+and the efforts of the prescribed speeds follow from (6) of inverse dynamics, tau = S^T F + ...
 
 `eliminate` and `respond` ask of P, z, c, A and X only what `alembert.sweeps.linear_quadratic` also gives to
 the stages of an optimal control problem: they are the steps of both.
@@ -30,16 +51,111 @@ the stages of an optimal control problem: they are the steps of both.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
 
-from alembert.spatial import Force
+from alembert.spatial import Force, Motion
 from alembert.spatial.arrays import cross
-from alembert.sweeps.inverse_dynamics import joint_effort
-from alembert.sweeps.kinematics import move, place
 from alembert.sweeps.node import Record
 from alembert.sweeps.program import Program, inward, outward
+
+
+def place(b: Record) -> None:
+    """(1)"""
+    b.X_F = b.node.joint.placement(b.q)
+    b.X = b.receive("placement") @ b.X_F
+    b.S = b.node.joint.subspace(b.q)
+
+
+def place_in_world(b: Record) -> None:
+    b.X_W = b.receive("X_W") @ b.X
+
+
+def move(b: Record) -> None:
+    """(2), (3)"""
+    relative = Motion.from_vector(b.S @ b.v)
+    b.V_in = b.X.motion_inverse(b.receive("V"))
+    b.V = b.V_in + relative
+    b.c = b.V.cross(relative)
+    bias = b.node.joint.bias(b.q, b.v)
+    if bias is not None:
+        b.c = b.c + Motion.from_vector(bias)
+
+
+def accelerate(b: Record) -> None:
+    """(4)"""
+    b.A_in = b.X.motion_inverse(b.receive("A"))
+    b.A = b.A_in + Motion.from_vector(b.S @ b.a) + b.c
+
+
+def subspace_in_world(b: Record) -> None:
+    """S in world axes about the world's origin: the columns of every Jacobian."""
+    columns = (b.X_W.motion(Motion.from_vector(b.S[:, k])).vector() for k in range(b.node.nv))
+    b.columns = ca.horzcat(ca.SX(6, 0), *columns)
+    b.node.attachment.see(b)
+
+
+POSES = Program("poses", {"q": "q"}, (outward(place), outward(place_in_world)), {"X_W": "node"})
+VELOCITIES = Program("velocities", {"q": "q", "v": "v"}, (outward(place), outward(move)), {"V": "node"})
+ACCELERATIONS = Program(
+    "accelerations",
+    {"q": "q", "v": "v", "a": "v"},
+    (outward(place), outward(move), outward(accelerate)),
+    {"A": "node"},
+    gravity=False,
+)
+SUBSPACES = Program(
+    "subspaces",
+    {"q": "q"},
+    (outward(place), outward(place_in_world), outward(subspace_in_world)),
+    {"columns": "v6", "X_W": "node"},
+)
+
+
+def newton_euler(b: Record) -> None:
+    """(5)"""
+    M = b.node.inertia
+    b.f = M @ b.A + b.V.cross_force(M @ b.V) - Force.from_vector(b.wrench)
+
+
+def project(b: Record) -> None:
+    """(6)-(8)"""
+    b.tau = joint_effort(b, b.S.T @ b.f.vector())
+    transmit_force(b)
+
+
+def transmit_force(b: Record) -> None:
+    """(7), (8)"""
+    reaction = b.X.force(b.f)
+    r = b.rotor_momentum()
+    if r is not None:
+        reaction = reaction + Force(r @ b.a + cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1))
+    b.deliver(f=reaction)
+
+
+def joint_effort(b: Record, projected: ca.SX) -> ca.SX:
+    """(6), (8): what the drive must give when S^T f is `projected`."""
+    effort = projected
+    reflected = b.node.reflected_inertia
+    if reflected is not None:
+        effort = effort + reflected @ b.a
+    r = b.rotor_momentum()
+    if r is not None:
+        effort = effort + r.T @ b.receive("A").angular
+    own = b.own_effort()
+    return effort if own is None else effort - own
+
+
+INVERSE_DYNAMICS = Program(
+    "inverse_dynamics",
+    {"q": "q", "v": "v", "a": "v", "wrench": "node6"},
+    (outward(place), outward(move), outward(accelerate), outward(newton_euler), inward(project)),
+    {"tau": "v"},
+)
+GRAVITY_FORCES = replace(INVERSE_DYNAMICS, name="gravity_forces", passive=False)
+CORIOLIS_FORCES = replace(INVERSE_DYNAMICS, name="coriolis_forces", gravity=False, passive=False)
 
 
 class Factor:
@@ -114,7 +230,7 @@ def begin(b: Record) -> None:
 
 
 def eliminate(b: Record) -> None:
-    """(1)-(4), and (8) where `b.free` marks the speeds that are free."""
+    """(9)-(12), and (16) where `b.free` marks the speeds that are free."""
     U, D, z, effort = _joint_terms(b)
     if b.has("free"):
         U, D, z = _without_prescribed(b, U, D, z)
@@ -129,7 +245,7 @@ def eliminate(b: Record) -> None:
 
 
 def _joint_terms(b: Record) -> tuple[ca.SX, ca.SX, Any, ca.SX]:
-    """(1), and the effort of (2): U, D, z', tau + own."""
+    """(9), and the effort of (10): U, D, z', tau + own."""
     U = b.P.columns(b.S)
     D = b.S.T @ U
     reflected = b.node.reflected_inertia
@@ -140,7 +256,7 @@ def _joint_terms(b: Record) -> tuple[ca.SX, ca.SX, Any, ca.SX]:
 
 
 def _without_prescribed(b: Record, U: ca.SX, D: ca.SX, z: Any) -> tuple[ca.SX, ca.SX, Any]:
-    """(8)"""
+    """(16)"""
     b.a_star = (1 - b.free) * b.a_given
     z = z + type(z).from_vector(U @ b.a_star)
     m = ca.diag(b.free)
@@ -148,7 +264,7 @@ def _without_prescribed(b: Record, U: ca.SX, D: ca.SX, z: Any) -> tuple[ca.SX, c
 
 
 def reduce_articulated(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:
-    """(3), (4), (6): the inertia and the bias force that the parent feels. Leaves W."""
+    """(11), (12), (14): the inertia and the bias force that the parent feels. Leaves W."""
     W = b.factor.solve(b.U.T)
     P_a, z_a = b.P.matrix() - b.U @ W, z.vector() + b.U @ b.ready
     if not b.has("free") and b.node.reflected_inertia is None:
@@ -159,7 +275,7 @@ def reduce_articulated(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:
 
 
 def reduce_coupled(b: Record, z: Any, r: ca.SX) -> tuple[Any, Any]:
-    """(7) for the momentum r of the rotors; the rows of the coupling that it leaves out are zero. Leaves U_P and W."""
+    """(15) for the momentum r of the rotors; the rows of the coupling that it leaves out are zero. Leaves U_P and W."""
     U_P = force_columns(b.X, b.U, type(z))
     N = ca.vertcat(r, ca.SX(U_P.shape[0] - r.shape[0], r.shape[1]))
     reaction = b.reaction
@@ -173,7 +289,7 @@ def reduce_coupled(b: Record, z: Any, r: ca.SX) -> tuple[Any, Any]:
 
 
 def _write_known(S: ca.SX, P_a: ca.SX, z_a: ca.SX, W: ca.SX, effort: ca.SX) -> None:
-    """(6)"""
+    """(14)"""
     for k, row in unit_columns(S):
         W[:, row] = ca.SX.eye(W.shape[0])[:, k]
         P_a[row, :] = 0
@@ -205,7 +321,7 @@ def force_columns(X: Any, F: ca.SX, kind: Any = Force) -> ca.SX:
 
 
 def respond(b: Record) -> None:
-    """(5)"""
+    """(13)"""
     A_P = b.receive("A")
     b.A_in = A = b.X.motion_inverse(A_P)
     b.a = b.ready - b.W @ (A if b.rotor_momentum() is None else A_P).vector()
