@@ -102,20 +102,22 @@ def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def names(function: str, what: str, value: Any) -> tuple[str, ...]:
-    """A list of names."""
-    listed = isinstance(value, Sequence | set | frozenset | np.ndarray) and not isinstance(value, str)
-    if not listed or not all(isinstance(name, str) for name in value):
+def names(function: str, what: str, value: Any, *, or_one: bool = False) -> tuple[str, ...]:
+    """A list of names, or one name where that may be."""
+    if or_one and isinstance(value, str):
+        return (value,)
+    found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else (None,)
+    if not all(isinstance(name, str) for name in found):
         raise ArgumentError(f"{function}: {what} is {value!r}, expected a list of names")
-    return tuple(value)
+    return found
 
 
 def choice(function: str, what: str, value: Any, options: Sequence[str]) -> str:
     """One of several words."""
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(
-            f"{function}: {what} is {value!r}, expected one of {', '.join(map(repr, options))}"
-        )
+        known = [repr(option) for option in options]
+        expected = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected {expected}")
     return value
 
 

@@ -293,7 +293,7 @@ def test_refusals():
     assert refusal(linearize, model, q, inputs=["shoulder", "tau:shoulder"]) == (
         "linearize: inputs: 'shoulder' is named twice"
     )
-    assert refusal(linearize, model, q, inputs=[3]) == "linearize: inputs: 3 is no name"
+    assert refusal(linearize, model, q, inputs=[3]) == "linearize: inputs is [3], expected a list of names"
     assert refusal(linearize, model, q, parameters=["rati"]) == (
         "linearize: parameters: no parameter 'rati'; did you mean 'ratio'?"
     )

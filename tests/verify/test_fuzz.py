@@ -11,7 +11,7 @@ from alembert.joints import REGISTRY
 from alembert.verify import fuzz as fuzzing
 from alembert.verify import fuzz_files
 from alembert.verify.fuzz import broken, draw, draw_tree, fuzz, properties_of, shrunk, stored, write
-from alembert.verify.fuzz_trees import TREES, Property
+from alembert.verify.fuzz_properties import TREES, Property
 
 SEEDS = (2, 7, 14)  # small trees, and one mechanism with loops; `make fuzz` has the time for others
 FILES = 25  # damaged ones of each kind

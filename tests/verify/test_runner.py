@@ -11,10 +11,10 @@ from alembert import library
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.verify import Check, Line, Plot, Results, case, compare, discover, run, run_case, select
 from alembert.verify.control_plants import chiang_safonov_seven
-from alembert.verify.in_python_control import InAlembert, InPythonControl
 from alembert.verify.programs import DYNAMICS
 from alembert.verify.report import page
 from alembert.verify.results import results
+from alembert.verify.systems_and_flights import InAlembert, InPythonControl
 
 MINE = '''
 import os, time

@@ -27,7 +27,6 @@ from alembert.algorithms.table import TABLE, find
 from alembert.arguments import into, mapping, positive
 from alembert.constraints import (
     assembly,
-    derivative_products,
     derivatives,
     dynamics,
     prescribed,
@@ -261,7 +260,7 @@ class ConstrainedCompute(Compute):
         sensitive_to: Names,
     ) -> HybridDerivatives:
         name, dofs = "hybrid_dynamics_derivatives", np.flatnonzero(prescribed)
-        d, slopes = derivative_products.hybrid_derivatives(
+        d, slopes = derivatives.hybrid_derivatives(
             self.model, name, result, q, v, dofs, wrenches, parameters, sensitive_to
         )
         return replace(d, dparameters=by_name(slopes, sensitive_to))
@@ -282,7 +281,7 @@ class ConstrainedCompute(Compute):
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
-        return derivative_products.jvp(self.model, name, at, along, forces, moved)
+        return derivatives.jvp(self.model, name, at, along, forces, moved)
 
     def vjp(
         self, name: str, at: Sequence[Any], weight: Any, wrenches: Wrenches, **options: Any
@@ -291,13 +290,13 @@ class ConstrainedCompute(Compute):
             return super().vjp(name, at, weight, wrenches, **options)
         forces = mapping("vjp", "wrenches", wrenches)
         directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
-        return derivative_products.vjp(self.model, name, at, weight, forces)
+        return derivatives.vjp(self.model, name, at, weight, forces)
 
     def hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
         if not find(function, name, "has_derivatives").held:
             return super().hessian_kernel(function, name, at, **options)
         directional_kernels.options(self.model, function, name, **options)
-        return derivative_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
+        return derivatives.hessian_kernel(self.model, function, name, at, options["wrenches"])
 
     # --- kernels and source -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import check_known, mapping
 from alembert.constraints import compiled, drives, saddle, solver
 from alembert.constraints.drives import Drives
@@ -29,7 +30,7 @@ from alembert.constraints.results import (
     ImpulseResult,
 )
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
-from alembert.constraints.states import RowTerms, States, common_batch, name_list
+from alembert.constraints.states import RowTerms, States, common_batch
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import ArgumentError, NumericalError
 
@@ -363,7 +364,7 @@ def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> 
     """Indices of the speeds of joints, or of single degrees of freedom, by name."""
     places = {**{o.name: o.v for o in model.space}, **model.space.speed_places}
     found: list[int] = []
-    for name in name_list(function, what, names):
+    for name in arguments.names(function, what, names):
         check_known(f"{function}: {what}: no joint or degree of freedom", name, places)
         found += range(places[name].start, places[name].stop)
     return np.unique(np.array(found, dtype=int))

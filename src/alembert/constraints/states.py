@@ -136,20 +136,6 @@ def at_states(kernel: Callable[..., Any], *given: Array) -> Any:
     return tuple(x[None] for x in found) if type(found) is tuple else found[None]
 
 
-def name_list(function: str, what: str, names: Any) -> list[str]:
-    """Names given one by one, not a single one, nor anything else."""
-    if isinstance(names, str):
-        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names")
-    try:
-        found = list(names)
-    except TypeError:
-        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names") from None
-    for name in found:
-        if not isinstance(name, str):
-            raise ArgumentError(f"{function}: {what}: {name!r} is no name")
-    return found
-
-
 def common_batch(function: str, batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     first, *others = batches.values()
     if all(batch == first for batch in others):

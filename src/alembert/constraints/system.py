@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.constraints import compiled, drives, factors, kernels, looped, saddle
 from alembert.constraints.compiled import Held
 from alembert.constraints.drives import Chosen, Drives
@@ -24,7 +25,7 @@ from alembert.constraints.kernels import RowBlocks, RowGraph
 from alembert.constraints.looped import Looped
 from alembert.constraints.results import CLOSED, OFF, STILL
 from alembert.constraints.saddle import Choice
-from alembert.constraints.states import RowTerms, States, at_states, finite, name_list, states
+from alembert.constraints.states import RowTerms, States, at_states, finite, states
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, ModelError, NumericalError, UnsupportedError, warn
 from alembert.sweeps.form import form_of
@@ -525,7 +526,7 @@ class ConstraintRows:
         if active is None:
             key = self.names
         else:
-            active = name_list(function, "active", active)
+            active = arguments.names(function, "active", active)
             for name in active:
                 if name not in self.slices:
                     known = ", ".join(map(repr, self.names)) or "none"

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number, numbers
+from alembert.arguments import check_known, choice, is_number, numbers
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.component_modes import (
@@ -200,8 +200,7 @@ def completeness(
     out keep all). `configurations` (many, nq) are those of the joints; modal coordinates in them are taken as zero.
     Joints are "locked", or "free" with their springs.
     """
-    if joints not in ("locked", "free"):
-        raise ArgumentError(f"completeness: joints is {joints!r}, expected 'locked' or 'free'")
+    choice("completeness", "joints", joints, ("locked", "free"))
     if model.loops or model.couplings:
         raise UnsupportedError("completeness: models with loops or couplings are not scanned; open the loops")
     owners = model.space.of_bodies

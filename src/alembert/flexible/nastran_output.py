@@ -80,11 +80,7 @@ def read_output4(path: Path) -> dict[str, scipy.sparse.csr_array]:
         ):
             if header.name in found:
                 raise ValueError(f"there are two matrices {header.name}, expected one of each name")
-            none = np.zeros(0, dtype=int)
-            i, j, x = (np.concatenate(part) for part in zip((none, none, np.zeros(0)), *entries, strict=True))
-            if not np.isfinite(x).all():
-                raise ValueError(f"{header.name} has entries that are no finite numbers")
-            found[header.name] = scipy.sparse.csr_array((x, (i, j)), shape=(abs(header.rows), header.columns))
+            found[header.name] = _sparse(header.name, entries, (abs(header.rows), header.columns))
     except (ValueError, IndexError, struct.error, OverflowError) as error:
         raise FileError(f"{path}: not read as OUTPUT4: {error}") from None
     if not found:
@@ -92,7 +88,16 @@ def read_output4(path: Path) -> dict[str, scipy.sparse.csr_array]:
     return found
 
 
-Matrix = tuple[_Header, list[tuple[Array, Array, Array]]]
+Entries = list[tuple[Array, Array, Array]]
+"""rows, columns and values of strings of entries"""
+
+
+def _sparse(name: str, entries: Entries, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    none = np.zeros(0, dtype=int)
+    i, j, x = (np.concatenate(part) for part in zip((none, none, np.zeros(0)), *entries, strict=True))
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} has entries that are no finite numbers")
+    return scipy.sparse.csr_array((x, (i, j)), shape=shape)
 
 
 class _Text:
@@ -214,12 +219,12 @@ class _Binary:
         return part
 
 
-def _matrices(read: _Text | _Binary, path: str) -> Iterator[Matrix]:
+def _matrices(read: _Text | _Binary, path: str) -> Iterator[tuple[_Header, Entries]]:
     while (header := read.header()) is not None:
         if header.kind not in (1, 2):
             what = "complex" if header.kind in (3, 4) else f"of type {header.kind}"
             raise UnsupportedError(f"{path}: matrix {header.name} is {what}; real matrices are read")
-        entries: list[tuple[Array, Array, Array]] = []
+        entries: Entries = []
         words = read.words(header.kind)
         while True:
             column, row, count = read.record()
@@ -331,16 +336,11 @@ class _File:
                 f"{name} has {rows} rows and {columns} columns in {len(self.content)} bytes, damaged?"
             )
         value = np.dtype(f"{self.order}f{self.word if kind == 1 else 8}")
-        i, j, x = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=int)], [np.zeros(0)]
+        entries: Entries = []
         parts = [part for part in block[3:] if part and self.words(part[0]) == [1]]
         for column, (_, *strings) in enumerate(parts):
             for string in strings:
                 (row,) = self.words(string[: self.word])
                 values = np.frombuffer(string[self.word :], value).astype(float)
-                x.append(values)
-                i.append(row - 1 + np.arange(len(values)))
-                j.append(np.full(len(values), column))
-        at, across, entries = np.concatenate(i), np.concatenate(j), np.concatenate(x)
-        if not np.isfinite(entries).all():
-            raise ValueError(f"{name} has entries that are no finite numbers")
-        return scipy.sparse.csr_array((entries, (at, across)), shape=(rows, columns))
+                entries.append((row - 1 + np.arange(len(values)), np.full(len(values), column), values))
+        return _sparse(name, entries, (rows, columns))

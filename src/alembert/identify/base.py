@@ -124,12 +124,16 @@ def base_parameters(
 
 
 def stacked(compiled: CompiledRegressor, q: Any, v: Any, a: Any) -> Array:
-    """The equations of all states, (rows, parameters)."""
-    if compiled.model.is_constrained:
-        q, v, a = np.broadcast_arrays(*map(np.atleast_2d, (q, v, a))) if np.ndim(q) < 2 else (q, v, a)
-        return regression.stacked(compiled, q, v, a)
-    Y = compiled(q, v, a).Y
-    return Y.reshape(int(np.prod(Y.shape[:-1])), len(compiled.columns))
+    """The equations of all states below each other, (rows, parameters).
+
+    Of a model with constraints E^T Y, each state by independent speeds of its own.
+    """
+    Y, model = compiled(q, v, a).Y, compiled.model
+    if not model.is_constrained:
+        return Y.reshape(int(np.prod(Y.shape[:-1])), len(compiled.columns))
+    each = np.broadcast_to(q, (*Y.shape[:-2], model.nq)).reshape(-1, model.nq)
+    Y = Y.reshape(len(each), *Y.shape[-2:])
+    return np.concatenate([model.independent_coordinates(x).E.T @ y for x, y in zip(each, Y, strict=True)])
 
 
 def random_states(compiled: CompiledRegressor, seed: int) -> tuple[Array, Array, Array]:

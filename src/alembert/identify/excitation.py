@@ -29,6 +29,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
+from alembert.arguments import choice
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
@@ -384,12 +385,8 @@ def _check(
             f"exciting_trajectory: model {model.name!r} has loops, couplings or equations, which joints that each follow a "
             "motion of their own would break; take a motion of the driven joints, and model.assemble for the others"
         )
-    if basis not in ("fourier", "bspline"):
-        raise ArgumentError(f"exciting_trajectory: basis is {basis!r}, expected 'fourier' or 'bspline'")
-    if criterion not in ("information", "condition"):
-        raise ArgumentError(
-            f"exciting_trajectory: criterion is {criterion!r}, expected 'information' or 'condition'"
-        )
+    choice("exciting_trajectory", "basis", basis, ("fourier", "bspline"))
+    choice("exciting_trajectory", "criterion", criterion, ("information", "condition"))
     for name, value in {
         "functions": functions,
         "samples": samples,

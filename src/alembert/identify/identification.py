@@ -44,7 +44,7 @@ from warnings import warn
 
 import numpy as np
 
-from alembert.arguments import unknown
+from alembert.arguments import choice, positive, unknown
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
 from alembert.identify import consistent, regression
@@ -143,10 +143,8 @@ def identify(
     check_model("identify", model)
     if not isinstance(data, Measurements):
         raise ArgumentError(f"identify: data is a {type(data).__name__}, expected Measurements")
-    if method not in ("consistent", "least_squares"):
-        raise ArgumentError(f"identify: method is {method!r}, expected 'consistent' or 'least_squares'")
-    if not 0 < prior_spread < np.inf:
-        raise ArgumentError(f"identify: prior_spread is {prior_spread}, expected a positive number")
+    choice("identify", "method", method, ("consistent", "least_squares"))
+    positive("identify", "prior_spread", prior_spread)
     data.check(model)
     if model.is_constrained:
         data = regression.on_constraints(model, data)

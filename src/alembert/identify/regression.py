@@ -395,9 +395,3 @@ def random_states(model: Model, count: int, rng: np.random.Generator) -> tuple[A
         )
     q, v, a = (np.array(x) for x in zip(*found, strict=True))
     return q, v, a
-
-
-def stacked(compiled: CompiledRegressor, q: Array, v: Array, a: Array) -> Array:
-    """E^T Y of all states below each other, (rows, parameters); each state by independent speeds of its own."""
-    Y, model = compiled(q, v, a).Y, compiled.model
-    return np.concatenate([model.independent_coordinates(x).E.T @ y for x, y in zip(q, Y, strict=True)])

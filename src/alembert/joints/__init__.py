@@ -2,6 +2,7 @@
 
 from alembert.joints.attachments import Friction, Limits, Rotor, Spring
 from alembert.joints.custom import Custom
+from alembert.joints.free import Free, Gimbal, Spherical, Universal
 from alembert.joints.guides import (
     Distance,
     PointOnCurve,
@@ -18,7 +19,6 @@ from alembert.joints.guides import (
 from alembert.joints.joint import REGISTRY, JointType, register
 from alembert.joints.lower_pairs import Cylindrical, Fixed, Planar, Prismatic, Revolute, Screw, Translational
 from alembert.joints.pair import PAIRS, Pair, register_pair
-from alembert.joints.rotations import Free, Gimbal, Spherical, Universal
 
 for _type in (
     Custom,

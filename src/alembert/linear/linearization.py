@@ -22,12 +22,13 @@ Design points of mechanisms: what `alembert.control.codesign` varies are named p
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import check_known, mapping
 from alembert.control.codesign import DesignPoint
 from alembert.engine.codegen import FunctionSource
@@ -255,10 +256,9 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.InputColumns, 
             "linearize: parameters is a mapping, expected the names of the parameters to differentiate for; values go "
             "into parameter_values"
         )
-    if not isinstance(names, Iterable):
-        raise ArgumentError(f"linearize: parameters is {names!r}, expected a list of names")
+    names = arguments.names("linearize", "parameters", names, or_one=True)
     known = list(model.parameter_values)
-    for name in [names] if isinstance(names, str) else names:
+    for name in names:
         check_known("linearize: parameters: no parameter", name, known)
         for actuator in given.actuators:
             if name in names_in(actuator.gear) and np.any(tau[..., quantities.driven(model, actuator)]):
@@ -267,7 +267,7 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.InputColumns, 
                     "drives a joint under effort: whether the effort or the input stays fixed is open. Linearise "
                     f"with inputs=['tau:{actuator.joint}'], or without that parameter"
                 )
-    return [known.index(name) for name in ([names] if isinstance(names, str) else names)]
+    return [known.index(name) for name in names]
 
 
 def _error_rate(model: Model, q: Array, v: Array) -> Array:

@@ -25,6 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import check_known, mapping, unknown
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -133,10 +134,7 @@ def inputs(
         names = [f"actuator:{a.name}" for a in model.actuators] or [
             f"tau:{n}" for n in model.space.joint_speed_names
         ]
-    if isinstance(names, str):
-        names = [names]
-    if not isinstance(names, Iterable):
-        raise ArgumentError(f"{function}: inputs is {names!r}, expected a list of names")
+    names = arguments.names(function, "inputs", names, or_one=True)
     units, known = effort_units(model), actuators(model)
     labels: list[str] = []
     found: list[str] = []
@@ -280,10 +278,7 @@ class OutputDerivatives:
 
 def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, ...]:
     """The rows that the names stand for; no names at all: the state."""
-    if isinstance(names, str):
-        names = [names]
-    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"{function}: outputs is {names!r}, expected a list of names")
+    names = arguments.names(function, "outputs", names, or_one=True)
     rows = [row for name in (names or ("q", "v")) for row in _named_rows(model, name, function)]
     labels = [row.name for row in rows]
     for label in labels:

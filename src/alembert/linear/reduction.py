@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import check_known, unknown
 from alembert.control.reachability import Reachability, reachability
 from alembert.errors import ArgumentError
@@ -34,7 +35,7 @@ def reduced(linear: LinearModel, states: Any, inputs: Any, outputs: Any, neglect
     """(1)"""
     keep = list(range(len(linear.state_names)))
     if states is not None:
-        keep = sorted(set(_states(linear, _listed("states", states))))
+        keep = sorted(set(_states(linear, arguments.names("reduced", "states", states, or_one=True))))
     drop = [k for k in range(len(linear.state_names)) if k not in keep]
     _check_coupling(linear, keep, drop, neglect)
     chosen = _picked(linear.input_names, inputs, "inputs")
@@ -191,18 +192,9 @@ def _picked(known: Sequence[str], names: Any, argument: str) -> list[int]:
     if names is None:
         return list(range(len(known)))
     found = []
-    for name in _listed(argument, names):
+    for name in arguments.names("reduced", argument, names, or_one=True):
         check_known(f"reduced: {argument}: the linear model has no", name, known)
         found.append(known.index(name))
-    return found
-
-
-def _listed(argument: str, names: Any) -> list[str]:
-    if isinstance(names, str):
-        return [names]
-    found: list[Any] = list(names) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in found):
-        raise ArgumentError(f"reduced: {argument} is {names!r}, expected a list of names")
     return found
 
 

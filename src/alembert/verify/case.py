@@ -239,6 +239,17 @@ def case(
     return made
 
 
+def family(*common: str) -> Callable[..., Callable[[Callable[..., Iterable[Check | Plot]]], Case]]:
+    """`case` for a file whose cases have some tags in `common`; `tags` then are those that a case has besides."""
+
+    def of_family(
+        *, tags: Sequence[str] = (), **options: Any
+    ) -> Callable[[Callable[..., Iterable[Check | Plot]]], Case]:
+        return case(tags=(*common, *tags), **options)
+
+    return of_family
+
+
 JPL1989 = "Proc. 3rd Annual Conf. Aerospace Computational Control (JPL 89-45), 1989"
 SCRIPT = "an independent script in double precision, written for this case"
 SOA = "Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra for multibody system dynamics (1992)"

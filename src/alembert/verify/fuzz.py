@@ -29,8 +29,7 @@ from alembert.joints import REGISTRY, Limits
 from alembert.model import Model
 from alembert.model.io import load, save
 from alembert.spatial import quaternion
-from alembert.verify.fuzz_loops import LOOPS, closed_states, draw_closed
-from alembert.verify.fuzz_trees import TREES, DoesNotApply, Property
+from alembert.verify.fuzz_properties import LOOPS, TREES, DoesNotApply, Property, closed_states, draw_closed
 from alembert.verify.random_models import states, with_modes
 
 Array = np.ndarray

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import UnsupportedError
+from alembert.joints.closure import across
 from alembert.model import WORLD, Model
 from alembert.verify.programs import OtherDynamics, check_tree
 
@@ -115,7 +116,4 @@ def _add_tree(system: Any, model: Model) -> None:
 def _with_z_along(axis: Any) -> Array:
     """A rotation whose third column is the axis."""
     z = np.asarray(axis, dtype=float)
-    across = np.eye(3)[np.argmin(np.abs(z))]
-    x = np.cross(across, z)
-    x /= np.linalg.norm(x)
-    return np.stack([x, np.cross(z, x), z], axis=1)
+    return np.stack([*across(z), z], axis=1)

@@ -114,14 +114,14 @@ DYNAMICS = {
     "exudyn": DynamicsProgram("exudyn", "exudyn", "exudyn", "in_exudyn.InExudyn"),
 }
 SYSTEMS = {
-    "alembert": SystemsProgram("alembert", "alembert", "alembert", "in_python_control.InAlembert"),
+    "alembert": SystemsProgram("alembert", "alembert", "alembert", "systems_and_flights.InAlembert"),
     "python-control": SystemsProgram(
-        "python-control", "control", "control", "in_python_control.InPythonControl"
+        "python-control", "control", "control", "systems_and_flights.InPythonControl"
     ),
 }
 FLIGHTS = {
-    "alembert": FlightProgram("alembert", "alembert", "alembert", "in_basilisk.OwnFlights"),
-    "basilisk": FlightProgram("basilisk", "Basilisk", "bsk", "in_basilisk.InBasilisk"),
+    "alembert": FlightProgram("alembert", "alembert", "alembert", "systems_and_flights.OwnFlights"),
+    "basilisk": FlightProgram("basilisk", "Basilisk", "bsk", "systems_and_flights.InBasilisk"),
 }
 ARGUMENTS: dict[str, Mapping[str, OtherProgram[Any]]] = {
     "program": DYNAMICS,

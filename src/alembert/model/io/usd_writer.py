@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alembert.errors import writing
+from alembert.joints.closure import across
 from alembert.model.elements import WORLD, Body, Box, Capsule, Cylinder, Ellipsoid, Joint, Sphere, Visual
 from alembert.model.io.notes import quoted
 from alembert.model.io.robot_writers import Writer
@@ -255,9 +256,7 @@ def _at_zero(writer: Writer) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def _turned(axis: Sequence[float]) -> np.ndarray:
     """A rotation that takes x to an axis."""
     x = np.array(axis) / np.linalg.norm(axis)
-    y = np.cross(x, np.eye(3)[np.argmin(np.abs(x))])
-    y /= np.linalg.norm(y)
-    return np.stack([x, y, np.cross(x, y)], axis=1)
+    return np.stack([x, *across(x)], axis=1)
 
 
 def _number(x: Any) -> str:

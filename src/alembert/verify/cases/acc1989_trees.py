@@ -17,7 +17,7 @@ from alembert.joints.closure import across
 from alembert.linear import decoupled_pd, linearize, place_poles
 from alembert.model import WORLD, Inertia, ModelBuilder, Placement
 from alembert.simulate import simulate
-from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, family
 from alembert.verify.mechanisms import (
     NIKRAVESH_AXIS,
     NIKRAVESH_PRINTED,
@@ -30,6 +30,8 @@ from alembert.verify.mechanisms import (
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING, ROUNDING_REASON, states
 
+case = family("acc1989")
+
 
 @case(
     source=acc1989(
@@ -37,7 +39,7 @@ from alembert.verify.random_models import ROUNDING, ROUNDING_REASON, states
         "translational and rotational equations in absolute coordinates, spherical joints",
     ),
     kind="published",
-    tags=("tree", "acc1989", "random"),
+    tags=("tree", "random"),
     parameters={"bodies": 10, "seed": 4},
     missing="""body data and results (lost figures); the equations are used on random bodies, the sign of the
     torque as derived""",
@@ -83,7 +85,7 @@ def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
         "variant of Newton-Euler based algorithm, (25)-(30)",
     ),
     kind="published",
-    tags=("tree", "acc1989", "random"),
+    tags=("tree", "random"),
     parameters={"joints": 6, "seed": 8},
 )
 def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) -> Items:
@@ -124,7 +126,7 @@ def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) 
         "matrices D*B, C and E",
     ),
     kind="published",
-    tags=("loops", "acc1989"),
+    tags=("loops",),
     missing="the geometry; the printed matrix D*B determines it",
 )
 def nikravesh_matrices() -> Items:
@@ -147,7 +149,7 @@ def nikravesh_matrices() -> Items:
         "steps 1-4, the 6 x 6 form",
     ),
     kind="independent program",
-    tags=("loops", "acc1989", "random"),
+    tags=("loops", "random"),
     parameters={"chains": 3, "links": 6, "seed": 3},
     slow=True,
 )
@@ -240,7 +242,7 @@ def lilly_orin_arms(chains: int, links: int, seed: int) -> Items:
         "two-link matrices A and B",
     ),
     kind="published",
-    tags=("linearisation", "acc1989"),
+    tags=("linearisation",),
     missing="""link data (a lost figure); the printed matrices determine mass matrix and stiffness, which the links
     here have""",
 )
@@ -271,7 +273,7 @@ def lin_yae_matrices() -> Items:
         "decoupled PD gains (37)-(38)",
     ),
     kind="published",
-    tags=("linearisation", "acc1989"),
+    tags=("linearisation",),
     parameters={"frequencies": (2.0, 3.0), "damping": 0.7},
 )
 def lin_yae_decoupled_gains(frequencies: tuple[float, float], damping: float) -> Items:
@@ -295,7 +297,7 @@ def lin_yae_decoupled_gains(frequencies: tuple[float, float], damping: float) ->
         "regulators from 0.05 and 1.0 rad",
     ),
     kind="published",
-    tags=("linearisation", "simulation", "acc1989"),
+    tags=("linearisation", "simulation"),
     parameters={"deviations": (0.05, 1.0), "duration": 12.0},
     missing="poles; those here are ours (lower gains lose the links from 1 rad)",
 )
@@ -340,7 +342,7 @@ def _efforts(regulator: Any, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
         "seven-joint arm: pattern of M^-1 P2, accuracy of linearisation",
     ),
     kind="published",
-    tags=("linearisation", "acc1989"),
+    tags=("linearisation",),
     missing="""link data and mass matrix; used for the pattern and for the stated accuracy 1e-6 only, on the arm of
     alembert.library""",
 )
@@ -385,7 +387,7 @@ def lin_yae_seven_link_pattern() -> Items:
         "validation (I), seven-link RRC arm",
     ),
     kind="published",
-    tags=("tree", "simulation", "acc1989"),
+    tags=("tree", "simulation"),
     parameters={"duration": 1.0, "step": 5e-4},
     missing=RRC_MISSING,
 )
@@ -407,7 +409,7 @@ def msp_energy(duration: float, step: float) -> Items:
         "validations (II-a) and (II-b), seven-link RRC arm",
     ),
     kind="published",
-    tags=("tree", "simulation", "acc1989"),
+    tags=("tree", "simulation"),
     parameters={"duration": 1.0, "step": 5e-4},
     missing=RRC_MISSING,
 )
@@ -435,7 +437,7 @@ def msp_angular_momentum(duration: float, step: float) -> Items:
         "equations (44)-(46), K and H of the geared arm",
     ),
     kind="published",
-    tags=("tree", "acc1989"),
+    tags=("tree",),
     parameters={"states_": 5},
     missing=RRC_MISSING,
 )

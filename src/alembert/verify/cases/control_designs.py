@@ -15,15 +15,13 @@ from alembert.joints import Free
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
 from alembert.spacecraft import sliding_design
-from alembert.verify.case import JPL1989, Check, Items, Line, Plot, case
+from alembert.verify.case import JPL1989, Check, Items, Line, Plot, family
 from alembert.verify.control_plants import two_masses
 
+case = family("control")
 
-@case(
-    source="State-space LQG of the same plant: two Riccati equations",
-    kind="independent program",
-    tags=("control",),
-)
+
+@case(source="State-space LQG of the same plant: two Riccati equations", kind="independent program")
 def control_wiener_hopf() -> Items:
     """Two inputs and outputs from 512 samples of responses: cost and controller of the Riccati equations."""
     plant = control.StateSpace(
@@ -47,7 +45,7 @@ def control_wiener_hopf() -> Items:
 @case(
     source=f"Bennett, Frequency-response modelling and control, {JPL1989}: beam on two pins; its modes in closed form",
     kind="published",
-    tags=("control", "flexible", "acc1989"),
+    tags=("flexible", "acc1989"),
     missing="the spectra of Fig. 4.2; another disturbance is taken, and the optimum compared with LQG on modes",
 )
 def control_wiener_hopf_beam() -> Items:
@@ -119,7 +117,6 @@ def _ratio(x: np.ndarray, part: float) -> np.ndarray:
     source="""Hyland, Bernstein, The optimal projection equations for fixed-order dynamic compensation, IEEE Trans. Aut.
     Control 29 (1984)""",
     kind="independent program",
-    tags=("control",),
 )
 def control_optimal_projection() -> Items:
     """Controllers of low order for two masses: the projection equations hold, another optimiser finds the same cost."""
@@ -155,7 +152,7 @@ def control_optimal_projection() -> Items:
     source="""Dwyer, Sira-Ramirez, Variable-structure control of spacecraft attitude maneuvers, J. Guidance 11 (1988): motion
     on the surface""",
     kind="closed form",
-    tags=("control", "spacecraft", "simulation"),
+    tags=("spacecraft", "simulation"),
     parameters={"angle": 2.0},
 )
 def sliding_slew(angle: float) -> Items:
@@ -205,7 +202,6 @@ def _two_masses(k: float, sensor: object = None) -> DesignPoint:
 @case(
     source="Two masses, the spring and its control chosen at once: scalar search, and by slopes of Lyapunov equations",
     kind="reference",
-    tags=("control",),
 )
 def control_codesign_two_masses() -> Items:
     """J = (1 - s) k + s J_c with the best state feedback, and with LQG."""
@@ -225,7 +221,6 @@ def control_codesign_two_masses() -> Items:
     source="""Balakrishnan, Minimum attainable RMS attitude error using co-located rate sensors, Third Annual Conference on
     Aerospace Computational Control, 1989, equation 3.5""",
     kind="published",
-    tags=("control",),
 )
 def control_rate_feedback_of_a_beam() -> Items:
     """A cantilever with a tip mass, noise of actuator and rate sensor at the tip: sqrt(d_s d_o) L^3/(3 EI), any elements."""
@@ -262,7 +257,7 @@ def control_rate_feedback_of_a_beam() -> Items:
     )
 
 
-@case(source="Kharitonov 1978; Routh's condition a b > c of a cubic", kind="identity", tags=("control",))
+@case(source="Kharitonov 1978; Routh's condition a b > c of a cubic", kind="identity")
 def control_interval_polynomial() -> Items:
     """The cubic s^3 + a s^2 + b s + c, all within +-r: stable for (3 - r)(2 - r) > 1 + r, that is, r < 1."""
     exact = 3 - np.sqrt(4.0)  # r^2 - 6 r + 5 > 0
@@ -277,7 +272,6 @@ def control_interval_polynomial() -> Items:
 @case(
     source="Two masses under LQG: the range of springs in which the loop is stable, by eigenvalues and by edges",
     kind="reference",
-    tags=("control",),
 )
 def control_edges_of_two_masses() -> Items:
     """The characteristic polynomial is affine in k: one edge decides."""
@@ -302,11 +296,7 @@ def _edge(base: np.ndarray, slope: np.ndarray, outside: float) -> float:
     return inside
 
 
-@case(
-    source="Zero exclusion of a multilinear family, against Routh's condition",
-    kind="identity",
-    tags=("control",),
-)
+@case(source="Zero exclusion of a multilinear family, against Routh's condition", kind="identity")
 def control_multilinear_polynomial() -> Items:
     """Cubics s^3 + (a + b) s^2 + (a b + 1) s + c a b: stable for (a + b)(a b + 1) > c a b; in [1, 2]^2 up to c = 4."""
     for c, stable in ((3.95, True), (4.05, False)):
@@ -316,7 +306,7 @@ def control_multilinear_polynomial() -> Items:
         yield Check(f"stable with c = {c}", float(found.stable is True), float(stable), 0.0, "yes or no")
 
 
-@case(source="Circle criterion: 1/(s^2 + s + 1) around a nonlinearity", kind="identity", tags=("control",))
+@case(source="Circle criterion: 1/(s^2 + s + 1) around a nonlinearity", kind="identity")
 def control_circle_criterion() -> Items:
     """Re G >= -1/3, so that every nonlinearity between 0 and 3 is harmless; both bounds of mu's peak say so."""
     G = control.tf([1], [1, 1, 1])
@@ -332,7 +322,7 @@ def control_circle_criterion() -> Items:
         )
 
 
-@case(source="Riccati equation and square-root filter of a sampled plant", kind="identity", tags=("control",))
+@case(source="Riccati equation and square-root filter of a sampled plant", kind="identity")
 def control_square_root_filter() -> Items:
     """From any start, the root comes to that of the stationary covariance; with sensors of 1e-8 as with those of one."""
     plant = control.c2d(control.tf([1], [1, 3, 6, 5, 3]), 0.2)
@@ -352,7 +342,6 @@ def control_square_root_filter() -> Items:
     source="""Tekawy, Safonov, Chiang, Multivariable stability margin, Third Annual Conference on Aerospace Computational
     Control, 1989: one-sided and two-sided""",
     kind="identity",
-    tags=("control",),
 )
 def control_safonov_margins() -> Items:
     """The loop 2/(s + 1)^3: complex changes of its gain up to one over the peak of T; one-sided ones may be larger."""

@@ -9,17 +9,15 @@ import scipy
 from alembert import control
 from alembert.control import DeltaBlock, tf
 from alembert.verify import control_plants as plants
-from alembert.verify.case import CHIANG_SAFONOV, SKOGESTAD, Check, Items, Line, Plot, case
+from alembert.verify.case import CHIANG_SAFONOV, SKOGESTAD, Check, Items, Line, Plot, family
+
+case = family("control")
 
 DIGITS = "half a unit of the last digit that is known"
 SCALAR = DeltaBlock("complex")
 
 
-@case(
-    source="SLICOT library, example of AB13MD: mixed real and complex blocks",
-    kind="reference",
-    tags=("control",),
-)
+@case(source="SLICOT library, example of AB13MD: mixed real and complex blocks", kind="reference")
 def control_mixed_mu() -> Items:
     """Upper bound with scalings D and G; the lower bound meets it."""
     rows = [
@@ -38,7 +36,6 @@ def control_mixed_mu() -> Items:
     source="""Packard, Doyle, The complex structured singular value, Automatica 29 (1993), section 9.2, after
     Morton""",
     kind="published",
-    tags=("control",),
 )
 def control_mu_gap() -> Items:
     """Four complex numbers: the bound is one, mu is 0.872."""
@@ -55,7 +52,6 @@ def control_mu_gap() -> Items:
     source="""Seiler, Packard, Gahinet, An introduction to disk margins, IEEE Control Systems 40 (2020): spinning
     satellite""",
     kind="published",
-    tags=("control",),
 )
 def control_disk_margins() -> Items:
     """Each loop by itself may have any gain; both together hardly ten per cent."""
@@ -67,11 +63,7 @@ def control_disk_margins() -> Items:
     yield Check("phase [deg]", both.phase_deg, 5.710593, 6e-7, DIGITS)
 
 
-@case(
-    source=CHIANG_SAFONOV,
-    kind="published",
-    tags=("control", "acc1989"),
-)
+@case(source=CHIANG_SAFONOV, kind="published", tags=("acc1989",))
 def control_diagonal_margin() -> Items:
     """Singular values promise a margin of 1/12; for diagonal perturbations it is 2."""
     across = np.polyadd(np.polymul([4, 0], [1, 8]), np.polymul([8, 0], [1, 4]))
@@ -81,11 +73,7 @@ def control_diagonal_margin() -> Items:
     yield Check("diagonal", 1 / control.mu_peak(T, [SCALAR] * 2).peak, 2.0, 1e-8, "exactly")
 
 
-@case(
-    source=f"{SKOGESTAD}, example 8.12: distillation column",
-    kind="published",
-    tags=("control",),
-)
+@case(source=f"{SKOGESTAD}, example 8.12: distillation column", kind="published")
 def control_distillation() -> Items:
     """Inverse-based control: nominally good, robustly bad (0.5, 0.53 and 5.77 in the book)."""
     gains, P = plants.distillation()
@@ -111,11 +99,7 @@ def control_distillation() -> Items:
     )
 
 
-@case(
-    source=f"{SKOGESTAD}, section 8.12: mu synthesis for the distillation column",
-    kind="published",
-    tags=("control",),
-)
+@case(source=f"{SKOGESTAD}, section 8.12: mu synthesis for the distillation column", kind="published")
 def control_dk_iteration() -> Items:
     """Scalings and controllers in turns: below one; the best controller that is known has 0.974."""
     _, P = plants.distillation()
@@ -134,7 +118,6 @@ def control_dk_iteration() -> Items:
 @case(
     source="Balas, Doyle, Glover, Packard, Smith, mu-Analysis and Synthesis Toolbox manual: HIMAT",
     kind="reference",
-    tags=("control",),
 )
 def control_himat() -> Items:
     """The H-infinity step of mu synthesis for an aircraft."""
@@ -145,7 +128,6 @@ def control_himat() -> Items:
 @case(
     source="Leibfritz, COMPleib: constraint matrix optimization problem library, 2004: static output feedback",
     kind="reference",
-    tags=("control",),
 )
 def control_static_output_feedback() -> Items:
     """Local optima by nonsmooth optimisation with exact gradients."""
@@ -168,7 +150,7 @@ def control_static_output_feedback() -> Items:
     source="""Ly, Robust control design using nonlinear constrained optimization, ACC 1989: gust alleviation of a
     B767 model""",
     kind="reference",
-    tags=("control", "acc1989"),
+    tags=("acc1989",),
     missing="the entry A(3,4) of the printed matrix; zero, as in the model AC8 of COMPleib",
 )
 def control_gust_alleviation() -> Items:
@@ -198,7 +180,7 @@ def control_gust_alleviation() -> Items:
 @case(
     source="Miminis, Deflation in eigenvalue assignment by output feedback, ACC 1989: examples 1 and 2",
     kind="published",
-    tags=("control", "acc1989"),
+    tags=("acc1989",),
 )
 def control_output_placement() -> Items:
     """Poles by output feedback; in the second example the gain is unique."""
@@ -221,11 +203,7 @@ def _mixed(G: control.StateSpace, W1: object, W2: object = None, W3: object = No
     return control.hinfsyn(P, controls=G.shape[1], measurements=G.shape[0], tolerance=1e-10).upper
 
 
-@case(
-    source="Doyle, Stein, Robustness with observers, IEEE Trans. Aut. Control 24 (1979)",
-    kind="published",
-    tags=("control",),
-)
+@case(source="Doyle, Stein, Robustness with observers, IEEE Trans. Aut. Control 24 (1979)", kind="published")
 def control_loop_transfer_recovery() -> Items:
     """Margins of an observer come back with fictitious noise at the input."""
     G = control.StateSpace([[0, 1], [-3, -4]], [[0], [1]], [[2, 1]])
@@ -249,7 +227,6 @@ def control_loop_transfer_recovery() -> Items:
     source="""Two-mass-spring benchmark (Wie, Bernstein, American Control Conference 1992), LQG with weights of
     its own""",
     kind="reference",
-    tags=("control",),
 )
 def control_two_mass_lqg() -> Items:
     """An optimal controller that is stable for 0.94 < k < 1.35 only."""
@@ -270,7 +247,7 @@ def control_two_mass_lqg() -> Items:
     )
 
 
-@case(source="SLICOT library, example of SB10HD: H2 controller", kind="reference", tags=("control",))
+@case(source="SLICOT library, example of SB10HD: H2 controller", kind="reference")
 def control_h2_slicot() -> Items:
     """Least mean square with two controls and two measurements."""
     found = control.h2syn(plants.sb10hd(), controls=2, measurements=2)
@@ -282,11 +259,7 @@ def control_h2_slicot() -> Items:
     yield Check("C of the controller", found.controller.C, printed, 6e-5, DIGITS)
 
 
-@case(
-    source="SLICOT library, examples of SB10AD and SB10FD: H-infinity controller",
-    kind="reference",
-    tags=("control",),
-)
+@case(source="SLICOT library, examples of SB10AD and SB10FD: H-infinity controller", kind="reference")
 def control_hinf_slicot() -> Items:
     """The least level, and the closed loop at 15."""
     P = plants.sb10fd()
@@ -298,22 +271,14 @@ def control_hinf_slicot() -> Items:
     yield Check("real poles of the loop at 15", real, printed, np.abs(printed) * 6e-5, DIGITS)
 
 
-@case(
-    source="SLICOT library, example of SB10DD: H-infinity controller of a sampled plant",
-    kind="reference",
-    tags=("control",),
-)
+@case(source="SLICOT library, example of SB10DD: H-infinity controller of a sampled plant", kind="reference")
 def control_hinf_sampled() -> Items:
     """The least level in discrete time, by the bilinear map."""
     found = control.hinfsyn(plants.sb10dd(), controls=2, measurements=2)
     yield Check("least level", found.upper, 111.2932, 6e-5, DIGITS)
 
 
-@case(
-    source=CHIANG_SAFONOV,
-    kind="published",
-    tags=("control", "acc1989"),
-)
+@case(source=CHIANG_SAFONOV, kind="published", tags=("acc1989",))
 def control_mixed_sensitivity_improper() -> Items:
     """A weight s^2/40000 that is not proper; rho = 3.16 is the largest for which the norm is one."""
     G, W3 = tf([400], [1, 2, 400]), ([1, 0, 0], [40000])
@@ -323,11 +288,7 @@ def control_mixed_sensitivity_improper() -> Items:
     yield Check("largest rho", rho, 3.160423315, 5e-9, DIGITS)
 
 
-@case(
-    source=f"{SKOGESTAD}, examples 2.17, 3.8 and 9.3",
-    kind="published",
-    tags=("control",),
-)
+@case(source=f"{SKOGESTAD}, examples 2.17, 3.8 and 9.3", kind="published")
 def control_skogestad_postlethwaite() -> Items:
     """Mixed sensitivity of a lag and of a plant with a zero, loop shaping (1.37, 2.80, 2.92, 6.73, 2.34)."""
     G = tf([200], np.polymul([10, 1], np.polymul([0.05, 1], [0.05, 1])))
@@ -352,7 +313,6 @@ def control_skogestad_postlethwaite() -> Items:
     source="""Scherer, Gahinet, Chilali, Multiobjective output-feedback control via LMI optimization, IEEE Trans.
     Aut. Control 42 (1997)""",
     kind="reference",
-    tags=("control",),
 )
 def control_hinf_scherer() -> Items:
     """Example 7: the least H-infinity norm."""
@@ -369,7 +329,6 @@ def control_hinf_scherer() -> Items:
 @case(
     source="python-control, issues 152 and 973: singular problems whose infimum no controller reaches",
     kind="closed form",
-    tags=("control",),
 )
 def control_singular_problems() -> Items:
     """No cost on the control: the norm comes near the infimum, and a note says what was added."""
@@ -386,7 +345,6 @@ def control_singular_problems() -> Items:
 @case(
     source="Leibfritz, COMPleib: constraint matrix optimization problem library, 2004, models AC4 and AC8",
     kind="reference",
-    tags=("control",),
 )
 def control_compleib_full_order() -> Items:
     """Aircraft: the least H-infinity norm of controllers of full order."""
@@ -400,7 +358,6 @@ def control_compleib_full_order() -> Items:
 @case(
     source="SLICOT library, example of SB10ID; Glover, McFarlane, IEEE Trans. Aut. Control 34 (1989)",
     kind="reference",
-    tags=("control",),
 )
 def control_loop_shaping() -> Items:
     """The largest margin in the gap, and a controller that reaches ten per cent less."""
@@ -415,7 +372,6 @@ def control_loop_shaping() -> Items:
     source="""Vinnicombe, Frequency domain uncertainty and the graph topology, IEEE Trans. Aut. Control 38
     (1993)""",
     kind="closed form",
-    tags=("control",),
 )
 def control_gap() -> Items:
     """Two plants with poles on either side of the axis that any controller takes for one."""

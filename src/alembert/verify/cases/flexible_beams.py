@@ -18,7 +18,9 @@ from alembert.linear import trim
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.model.elements import SegmentChain
 from alembert.model.modal import Stiffening
-from alembert.verify.case import Check, Items, case
+from alembert.verify.case import Check, Items, family
+
+case = family("flexible")
 
 Array = np.ndarray
 DIGITS = "digits of the reference"
@@ -84,7 +86,7 @@ def least_square(body: ModalBody, rate: float, radius: float) -> float:
 @case(
     source="Beams pinned at the root: tan x = tanh x; pinned and hanging at gravity 5, computed by two methods",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def pinned_beam() -> Items:
     """A beam on a hinge: the rigid motion, and the bending that goes with it."""
@@ -116,7 +118,7 @@ def pinned_beam() -> Items:
 @case(
     source="Flap of a spinning beam, hub radius 0 and 1, and lag at 12 rad/s, computed by two methods",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def flap_and_lag() -> Items:
     """Motion-induced stiffness at three rates and two hub radii, and what is left of it without foreshortening."""
@@ -165,7 +167,7 @@ def _with_half_a_mass() -> float:
 @case(
     source="Beam of EI = 1 on a hub of radius 0.1 at 3 rad/s with a tip mass of 0.5, computed by two methods",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def spinning_beam_with_a_tip_mass() -> Items:
     """Flap and lag where most of the tension comes from the tip."""
@@ -191,7 +193,7 @@ def spinning_beam_with_a_tip_mass() -> Items:
 @case(
     source="Cantilever whose sections have their mass beside the shear centre: transfer matrix of bending and torsion",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def bending_with_torsion() -> Items:
     """Modes bend and twist at once; by modes of bending and of torsion, and by rigid segments."""
@@ -224,7 +226,7 @@ def bending_with_torsion() -> Items:
 @case(
     source="Flap at 12 rad/s by one to six cantilever modes (Rayleigh and Ritz)",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def few_modes() -> Items:
     """How flap converges with the number of modes."""
@@ -235,11 +237,7 @@ def few_modes() -> Items:
     yield Check("inconsistent [rad/s]", soft, 3.5160152685, 1e-8, "that at rest, with any number of modes")
 
 
-@case(
-    source="A chain or string that spins: (flap/rate)^2 = k (2k - 1)",
-    kind="closed form",
-    tags=("flexible", "tree"),
-)
+@case(source="A chain or string that spins: (flap/rate)^2 = k (2k - 1)", kind="closed form", tags=("tree",))
 def spinning_string() -> Items:
     """A beam without stiffness, hinged at its root, is held by its tension alone."""
 
@@ -261,7 +259,7 @@ def spinning_string() -> Items:
 @case(
     source="A cantilever under a dead force along it: compression pi^2/8, tension 5 (characteristic equation)",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def dead_load_at_the_tip() -> Items:
     """A load at a node acts on the foreshortening there."""
@@ -287,7 +285,7 @@ def dead_load_at_the_tip() -> Items:
     source="""Prandtl (1899), Michell (1899): a flat cantilever on edge buckles at 4.0126 sqrt(EI GJ)/L^2 under a force;
     under its own weight at 12.85 sqrt(EI GJ)/L^3 (Timoshenko and Gere, Theory of elastic stability)""",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def lateral_buckling() -> Items:
     """Bending and torsion of one body go together at second order: J_-1/4(P/2) = 0."""
@@ -319,7 +317,7 @@ def lateral_buckling() -> Items:
 @case(
     source="Hub of inertia 0.1 with a beam: zeros from the torque to the tip, +-11.186642724, +-60.4516958636",
     kind="closed form",
-    tags=("flexible", "tree", "linearisation"),
+    tags=("tree", "linearisation"),
 )
 def zeros_of_a_flexible_arm() -> Items:
     """Real zeros from the torque to the tip: not minimum phase; to the hub's own angle, those of the cantilever."""
@@ -353,7 +351,7 @@ def zeros_of_a_flexible_arm() -> Items:
 @case(
     source="Craig and Bampton's component modes of a uniform beam, by exact shapes: cantilever and free-free",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def component_modes() -> Items:
     """One component with 0 to 4 fixed modes, and two halves put together."""
@@ -379,7 +377,7 @@ def component_modes() -> Items:
 @case(
     source="Clamped and pinned beam, tan x = tanh x; the support carries 3/8 of a uniform load",
     kind="closed form",
-    tags=("flexible", "loops"),
+    tags=("loops",),
 )
 def propped_cantilever() -> Items:
     """A closed loop on a flexible body: its tip is held on a line."""
@@ -409,7 +407,7 @@ def propped_cantilever() -> Items:
 @case(
     source="Rayleigh's shaft of steel (E 2.1e11, rho 7800), L 1, radius 0.02, pinned ends, at 2000 rad/s: closed form",
     kind="closed form",
-    tags=("flexible", "loops"),
+    tags=("loops",),
 )
 def whirling_shaft() -> Items:
     """Rotary inertia of the sections makes forward and backward whirl differ; the far end is held by an equation."""
@@ -459,7 +457,7 @@ def whirling_shaft() -> Items:
 @case(
     source="A beam in a frame that is rotated: the same frequencies whatever the axes of the body",
     kind="identity",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def beams_in_space() -> Items:
     """Two equal beams at a right angle in space: bending of one is torsion of the other."""

@@ -27,9 +27,11 @@ from alembert.flexible import (
 )
 from alembert.joints import Fixed, JointType, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder, Placement
-from alembert.verify.case import JPL1989, Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, family
 from alembert.verify.cases.flexible_beams import HUB, clamped, on_a_hub, rates, small_motion, spun
 from alembert.verify.cases.flexible_structures import straight
+
+case = family("flexible")
 
 DIGITS = "digits of the reference"
 
@@ -54,7 +56,7 @@ def small(model: Model) -> np.ndarray:
 @case(
     source="Bernoulli and Euler's cantilever, cos x cosh x = -1; with a point mass at the tip: its characteristic equation",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def cantilever() -> Items:
     """Frequencies of a clamped beam, alone and with a point mass at its tip that is a body of its own."""
@@ -81,7 +83,7 @@ def cantilever() -> Items:
 @case(
     source="Flap and lag of a beam on a spinning hub, lag^2 = flap^2 - rate^2; flap with six modes, computed by two methods",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"rate": 12.0, "modes": 6},
 )
 def spinning_beam(rate: float, modes: int) -> Items:
@@ -106,7 +108,7 @@ def spinning_beam(rate: float, modes: int) -> Items:
 @case(
     source="Hub of inertia 0.1 with a clamped beam: characteristic equation of the pinned hub",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def hub_with_a_beam() -> Items:
     """Poles of a hinged hub that carries a beam."""
@@ -121,7 +123,7 @@ def hub_with_a_beam() -> Items:
 @case(
     source="Satellite with two panels: beams on a hub of mass 4, and of inertia 2 and radius 0.2 (characteristic equations)",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def satellite_with_panels() -> Items:
     """Symmetric modes move the hub sideways, antisymmetric ones turn it."""
@@ -150,7 +152,7 @@ def satellite_with_panels() -> Items:
 @case(
     source="L-frame: two equal inextensible beams at a right angle, the first clamped (characteristic equation)",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def right_angled_frame() -> Items:
     """A flexible body that hangs on the tip of another."""
@@ -170,7 +172,7 @@ def right_angled_frame() -> Items:
 @case(
     source="Greenhill (1881): a column under its own weight buckles at rho g L^3 / EI = 7.8373; at g = 5 hanging, standing",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def standing_column() -> Items:
     """Weight along a beam softens or stiffens it."""
@@ -216,7 +218,6 @@ def _column(count: int, follows: bool) -> Callable[[float], SecondOrder]:
 @case(
     source="Euler, De curvis elasticis (1744): a clamped column buckles at pi^2 EI / (4 L^2)",
     kind="closed form",
-    tags=("flexible",),
 )
 def column_under_a_dead_load() -> Items:
     """Geometric stiffness of finite elements: where divergence begins."""
@@ -230,7 +231,6 @@ def column_under_a_dead_load() -> Items:
 @case(
     source="Beck, ZAMP 3 (1952): a clamped column under a force that follows its tip flutters at 20.0509535 EI/L^2",
     kind="published",
-    tags=("flexible",),
 )
 def column_under_a_follower_force() -> Items:
     """A load without potential: two frequencies meet."""
@@ -249,7 +249,7 @@ def column_under_a_follower_force() -> Items:
 @case(
     source="Flap of a spinning beam at 2, 6 and 12 rad/s, computed by two methods; lag^2 = flap^2 - rate^2",
     kind="reference",
-    tags=("flexible", "tree", "linearisation"),
+    tags=("tree", "linearisation"),
 )
 def campbell_diagram() -> Items:
     """Frequencies of a blade over its rate."""
@@ -264,7 +264,7 @@ def campbell_diagram() -> Items:
 @case(
     source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {JPL1989}: one beam in three fidelities",
     kind="published",
-    tags=("flexible", "tree", "acc1989"),
+    tags=("tree", "acc1989"),
     parameters={"rate": 2.0, "radius": 0.5},
 )
 def three_fidelities(rate: float, radius: float) -> Items:
@@ -324,7 +324,7 @@ def _beyond(loaded: Array, bare: Array) -> float:
 @case(
     source=f"Minas, Garcia, Inman, Control of a flexible planar truss using proof mass actuators, {JPL1989}: Tables 1 to 3",
     kind="published",
-    tags=("flexible", "acc1989"),
+    tags=("acc1989",),
     missing="""the figure with the geometry, sections, parasitic mass and damping: frequencies are not computed. What holds
     of every structure is checked on the printed ones and on a truss with as many nodes and links. The first frequency of 14
     unknowns, 1.039 Hz, is below that of all, 1.045 Hz, which no reduction by Guyan gives: a misprint""",
@@ -362,7 +362,7 @@ def planar_truss_with_a_dead_mass(mass: float) -> Items:
 @case(
     source="Den Hartog, Mechanical Vibrations (1956), chapter 3: fixed points of an absorber at equal heights",
     kind="closed form",
-    tags=("flexible", "control"),
+    tags=("control",),
     parameters={"ratio": 0.05},
 )
 def tuned_proof_mass(ratio: float) -> Items:

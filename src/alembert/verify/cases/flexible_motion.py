@@ -19,9 +19,11 @@ from alembert.model import Model, ModelBuilder, Placement
 from alembert.model.modal import Stiffening
 from alembert.simulate import ForceElement, simulate
 from alembert.spatial import Pose
-from alembert.verify.case import Check, Items, case
+from alembert.verify.case import Check, Items, family
 from alembert.verify.cases.flexible_beams import clamped
 from alembert.verify.cases.flexible_loads import frequencies
+
+case = family("flexible")
 
 Array = np.ndarray
 
@@ -63,7 +65,7 @@ def cantilever(segments: int, rigid: bool = False) -> Model:
 @case(
     source="Euler's elastica: a cantilever under a dead force across, P L^2 / EI = 1, 2, 5, 10; elliptic integrals",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"segments": 12},
 )
 def elastica(segments: int) -> Items:
@@ -101,7 +103,7 @@ def elastica(segments: int) -> Items:
 @case(
     source="A cantilever under a moment at its tip bends to a circle: moment pi and 2 pi EI / L",
     kind="closed form",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"segments": 16},
 )
 def roll_up(segments: int) -> Items:
@@ -132,7 +134,7 @@ def roll_up(segments: int) -> Items:
 @case(
     source="Bathe and Bolourchi (1979): 45-degree bend, radius 100, tip force 300 and 600 across its plane; Cosserat beam",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"segments": 8},
 )
 def bent_cantilever(segments: int) -> Items:
@@ -168,7 +170,7 @@ def bent_cantilever(segments: int) -> Items:
 @case(
     source="Princeton beam experiment (Dowell and Traybar 1975): aluminium, 8.896 N at 45 degrees; Cosserat beam",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"segments": 6},
 )
 def princeton_beam(segments: int) -> Items:
@@ -229,7 +231,7 @@ def spin(
 @case(
     source="Spin-up after Kane, Ryan, Banerjee (1987), 6 rad/s in 15 s; peak with three modes computed by two methods",
     kind="closed form",
-    tags=("flexible", "simulation"),
+    tags=("simulation",),
     parameters={"modes": 3},
 )
 def spin_up(modes: int) -> Items:
@@ -246,7 +248,7 @@ def spin_up(modes: int) -> Items:
 @case(
     source="Spin-up of a beam, L 10, rhoA 1.2, EI 1.4e4, to 6 rad/s in 15 s with 1 and 2 modes; computed by two methods",
     kind="reference",
-    tags=("flexible", "simulation"),
+    tags=("simulation",),
 )
 def spin_up_by_modes() -> Items:
     """Peak deflection with few modes; without foreshortening the beam diverges without bound."""
@@ -267,7 +269,7 @@ def spin_up_by_modes() -> Items:
 @case(
     source="Kane, Ryan, Banerjee (1987), data of that kind: L 8, EI 566.7095928, rhoA 0.20187837656, to 4 rad/s in 15 s",
     kind="reference",
-    tags=("flexible", "simulation"),
+    tags=("simulation",),
 )
 def spin_up_of_a_slender_beam() -> Items:
     """The peak of a slender beam with five modes."""
@@ -283,7 +285,7 @@ def spin_up_of_a_slender_beam() -> Items:
 @case(
     source="Simo and Vu-Quoc (1986): flying beam, L 10, EA = GA = 1e4, EI 500, rhoA 1, rhoI 10; momentum of the loads",
     kind="closed form",
-    tags=("flexible", "simulation"),
+    tags=("simulation",),
 )
 def flying_spaghetti() -> Items:
     """A free beam thrown by a force of 8 and a moment of 80 at its end for 2.5 s: its centre of mass flies on at 2 m/s."""
@@ -314,7 +316,7 @@ def flying_spaghetti() -> Items:
 @case(
     source="Free-free beam, cos x cosh x = 1; centre of mass of a free body under a dead force",
     kind="closed form",
-    tags=("flexible", "tree", "simulation"),
+    tags=("tree", "simulation"),
 )
 def flying_beam() -> Items:
     """A free beam: its elastic frequencies, and momentum under a force at its tip."""

@@ -22,9 +22,11 @@ from alembert.linear import linearize
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
 from alembert.optimal import Problem, Solution, duration, effort
 from alembert.simulate import Table, simulate
-from alembert.verify.case import JPL1989, Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, family
 from alembert.verify.cases.flexible_beams import HUB, on_a_hub
 from alembert.verify.cases.flexible_structures import MESH, straight
+
+case = family("flexible")
 
 Array = np.ndarray
 
@@ -32,7 +34,6 @@ Array = np.ndarray
 @case(
     source="Cantilever modes: effective masses 4 s^2/x^2, s = (sinh x - sin x)/(cosh x + cos x), cos x cosh x = -1",
     kind="closed form",
-    tags=("flexible",),
 )
 def effective_masses_of_a_cantilever() -> Items:
     """The share of each mode in the mass that a moving root moves; half the mass beyond the first mode is in few more."""
@@ -70,7 +71,7 @@ def _two_links(elbow: float, modes: int, stiffness: float) -> tuple[Model, Array
 @case(
     source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {JPL1989}, Table 1: locked-joint frequencies",
     kind="published",
-    tags=("flexible", "tree", "acc1989"),
+    tags=("tree", "acc1989"),
     missing="EI of the links (taken as equal; its size does not matter here) and the offsets of the elbow's mass centres",
 )
 def modes_of_a_two_link_arm() -> Items:
@@ -93,7 +94,7 @@ def modes_of_a_two_link_arm() -> Items:
 @case(
     source="Hub of inertia 0.1 with a beam: the least real zero from torque to tip, +11.186642724, by two methods",
     kind="reference",
-    tags=("flexible", "control", "linearisation"),
+    tags=("control", "linearisation"),
 )
 def early_start() -> Items:
     """The input for a prescribed tip begins before the motion, and grows as the zero in the right half plane says."""
@@ -117,7 +118,7 @@ def early_start() -> Items:
 @case(
     source=f"Ider, Joint drives for stable end-effector motion in flexible robots, {JPL1989}: the arm of the example",
     kind="identity",
-    tags=("flexible", "loops", "acc1989"),
+    tags=("loops", "acc1989"),
     missing="the area moment of link 2 (a square section here), modes, gravity; curves of the figures are not compared",
 )
 def flexible_joint_drives() -> Items:
@@ -164,7 +165,7 @@ def _satellite(modes: int) -> Model:
 @case(
     source="Slew of a satellite with two panels from rest to rest at least effort, planned with two modes, flown with six",
     kind="identity",
-    tags=("flexible", "optimal"),
+    tags=("optimal",),
 )
 def slew_without_vibration() -> Items:
     """What is left of the energy after a slew: nothing by the modes of the plan, little by the others."""
@@ -278,7 +279,7 @@ def _flown(model: Model, found: Solution) -> tuple[Array, float]:
 @case(
     source=f"Eisler, Segalman, Robinett, Approximate minimum-time trajectories for 2-link flexible manipulators, {JPL1989}",
     kind="published",
-    tags=("flexible", "optimal", "acc1989"),
+    tags=("optimal", "acc1989"),
     missing="""point inertias of the brackets (rods here), how 5.415 kg are shared (0.83 kg of bracket here), and how fast
     torques may change: their tables of 21 values were stopped on the way to the optimum. A quarter of a second from zero to
     the bound is taken here, which was fitted to the printed time on 20 steps: that the times agree shows no more than that
@@ -338,7 +339,7 @@ def space_crane() -> Model:
 @case(
     source=f"Chen, Housner, Wu, Chang, Flexible space crane (LATDYN), {JPL1989}: actuation profile and dynamics envelope",
     kind="identity",
-    tags=("flexible", "simulation", "acc1989"),
+    tags=("simulation", "acc1989"),
     missing="all data: only the abstract is printed; booms of 48 m, a payload of 2000 kg and the path are our own",
     parameters={"span": 60.0},
 )

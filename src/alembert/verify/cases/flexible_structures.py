@@ -30,8 +30,10 @@ from alembert.flexible import (
 )
 from alembert.joints import Fixed
 from alembert.model import Inertia, ModelBuilder, Placement
-from alembert.verify.case import JPL1989, Check, Items, case
+from alembert.verify.case import JPL1989, Check, Items, family
 from alembert.verify.cases.flexible_beams import on_a_hub, rates, small_motion, spun
+
+case = family("flexible")
 
 Array = np.ndarray
 UNIT = CrossSection(1.0, 1e6, 1.0, 1.0, 1.0)
@@ -52,7 +54,6 @@ def straight(
 @case(
     source="Craig and Bampton (1968): one beam with 0 to 4 fixed-interface modes, computed by two methods",
     kind="reference",
-    tags=("flexible",),
 )
 def craig_bampton_of_a_mesh() -> Items:
     """A component of finite elements, its tip an interface: the first cantilever mode, and free of everything."""
@@ -74,7 +75,6 @@ def craig_bampton_of_a_mesh() -> Items:
 @case(
     source="MacNeal (1971), Rubin (1975): free modes with and without residual modes, computed by polynomials",
     kind="reference",
-    tags=("flexible",),
 )
 def residual_modes_of_a_free_beam() -> Items:
     """Free modes are poor for a clamped beam; residual modes of its ends mend them at once."""
@@ -96,7 +96,7 @@ def residual_modes_of_a_free_beam() -> Items:
 @case(
     source="Two Craig-Bampton halves with 0, 1, 2 fixed-interface modes, computed by two methods",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def two_halves() -> Items:
     """A beam of two bodies that are joined: the second cantilever mode."""
@@ -120,7 +120,7 @@ def two_halves() -> Items:
 @case(
     source="An arm with a locked elbow is a linear structure: its mesh as a whole against two bodies with component modes",
     kind="independent program",
-    tags=("flexible", "tree"),
+    tags=("tree",),
     parameters={"elbow": 0.7},
 )
 def arm_against_a_linear_structure(elbow: float) -> Items:
@@ -153,7 +153,7 @@ def _embedded(fe: FiniteElements, at: Sequence[int], modes: ComponentModes) -> C
 @case(
     source="Beam of finite elements at 12 rad/s: flap and lag, computed by two methods",
     kind="reference",
-    tags=("flexible", "tree"),
+    tags=("tree",),
 )
 def spinning_elements() -> Items:
     """Motion-induced stiffness from the geometric stiffness of the elements, extrapolated in the mesh."""
@@ -197,7 +197,7 @@ def draper(areas: Sequence[float]) -> FiniteElements:
 @case(
     source=f"Integrated control-structure design of DRAPER I, {JPL1989}: open-loop responses, Table 2 (column a2)",
     kind="published",
-    tags=("flexible", "control", "acc1989"),
+    tags=("control", "acc1989"),
     missing="the figure with the geometry; node places are those of the literature, in feet, which give all printed weights",
 )
 def draper_truss() -> Items:
@@ -272,7 +272,7 @@ class _Truss:
 @case(
     source=f"McLaren, Slater, A disturbance model for control/structure optimization, {JPL1989}: Tables 4, 5, 9 and 10",
     kind="published",
-    tags=("flexible", "control", "acc1989"),
+    tags=("control", "acc1989"),
     missing="the figure with the geometry; the damping of the modes: that of the open-loop responses is taken, which fits",
 )
 def draper_codesign() -> Items:
@@ -316,7 +316,7 @@ def draper_codesign() -> Items:
 @case(
     source=f"Balakrishnan, Minimum attainable RMS attitude error using co-located rate sensors, {JPL1989}, (3.5)",
     kind="published",
-    tags=("flexible", "control", "acc1989"),
+    tags=("control", "acc1989"),
 )
 def co_located_bound() -> Items:
     """No feedback does better than rate feedback at the tip of a cantilever: sqrt(d_s d_o) times the static compliance."""

@@ -12,7 +12,7 @@ from alembert import library
 from alembert.check import derivatives as check_derivatives
 from alembert.identify import regressor
 from alembert.joints import REGISTRY
-from alembert.verify.case import SOHL_BOBROW, Check, Items, acc1989, case
+from alembert.verify.case import SOHL_BOBROW, Check, Items, acc1989, family
 from alembert.verify.random_models import (
     LOOP_KINDS,
     RATE,
@@ -33,12 +33,14 @@ from alembert.verify.random_models import (
     wrenches_on,
 )
 
+case = family("random")
+
 
 @case(
     source="""Inverse dynamics of forward dynamics gives the efforts back; trees with every joint type of the
     registry""",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 64},
 )
 def identity_forward_inverse(count: int) -> Items:
@@ -55,7 +57,7 @@ def identity_forward_inverse(count: int) -> Items:
     source="""M(q) a + bias = inverse dynamics; three algorithms: composite bodies, Newton-Euler with and without
     accelerations""",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 64},
 )
 def identity_equation_of_motion(count: int) -> Items:
@@ -74,7 +76,7 @@ def identity_equation_of_motion(count: int) -> Items:
         "forward dynamics in O(n), O(n^2) and O(n^3) agree",
     ),
     kind="identity",
-    tags=("tree", "random", "acc1989"),
+    tags=("tree", "acc1989"),
     parameters={"count": 32},
 )
 def identity_three_methods(count: int) -> Items:
@@ -94,7 +96,7 @@ def identity_three_methods(count: int) -> Items:
 @case(
     source=f"{SOHL_BOBROW}, section 3: against the full linear system",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 32},
 )
 def identity_hybrid_dynamics(count: int) -> Items:
@@ -129,7 +131,7 @@ def identity_hybrid_dynamics(count: int) -> Items:
     source="""Rodriguez, Jain, Kreutz-Delgado, Spatial operator algebra (1992), steps A-F, against the dense
     equations [M G^T; G 0]""",
     kind="identity",
-    tags=("loops", "random"),
+    tags=("loops",),
     slow=True,
 )
 def identity_closed_loops() -> Items:
@@ -159,7 +161,7 @@ def identity_closed_loops() -> Items:
 @case(
     source="One state alone, in a batch, from the specialised and from the rolled kernel",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 33},
 )
 def identity_lanes_and_lowerings(count: int) -> Items:
@@ -184,7 +186,7 @@ def identity_lanes_and_lowerings(count: int) -> Items:
     source="""Derivatives of inverse, forward and hybrid dynamics (Sohl, Bobrow 2001; Singh, Russell, Wensing
     2022) against automatic differentiation""",
     kind="identity",
-    tags=("tree", "sensitivity", "random"),
+    tags=("tree", "sensitivity"),
     parameters={"seed": 4, "samples": 2},
     slow=True,
 )
@@ -206,7 +208,7 @@ def identity_derivatives(seed: int, samples: int) -> Items:
 @case(
     source="Forces of gravity and springs are the gradient of the potential energy",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 4},
 )
 def identity_gravity_gradient(count: int) -> Items:
@@ -226,7 +228,7 @@ def identity_gravity_gradient(count: int) -> Items:
     source="""Inverse dynamics is linear in masses, moments, inertias, friction, armature (Atkeson, An, Hollerbach
     1986)""",
     kind="identity",
-    tags=("tree", "sensitivity", "random"),
+    tags=("tree", "sensitivity"),
     parameters={"count": 20},
 )
 def identity_regressor(count: int) -> Items:
@@ -243,7 +245,7 @@ def identity_regressor(count: int) -> Items:
 @case(
     source="Configurations form a manifold: integrate and difference undo each other",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 64},
 )
 def identity_manifold(count: int) -> Items:
@@ -262,7 +264,7 @@ def identity_manifold(count: int) -> Items:
 @case(
     source="T = 1/2 v^T M v; M symmetric and positive definite",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 64},
 )
 def identity_kinetic_energy(count: int) -> Items:
@@ -279,7 +281,7 @@ def identity_kinetic_energy(count: int) -> Items:
 @case(
     source="v . c(q, v) = 1/2 v . (dM/dt) v: dM/dt - 2C is skew",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 32},
 )
 def identity_coriolis_power(count: int) -> Items:
@@ -295,7 +297,7 @@ def identity_coriolis_power(count: int) -> Items:
 @case(
     source="Virtual work: a wrench at a frame is the effort J^T F",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 32},
 )
 def identity_jacobian_power(count: int) -> Items:
@@ -317,7 +319,7 @@ def identity_jacobian_power(count: int) -> Items:
 @case(
     source="dE/dt = tau . v + sum F . V - friction . v",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 8},
 )
 def identity_power_balance(count: int) -> Items:
@@ -342,7 +344,7 @@ def identity_power_balance(count: int) -> Items:
 @case(
     source="Newton and Euler: the momentum of a floating tree changes by external wrenches and weight",
     kind="identity",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"count": 32},
 )
 def identity_momentum_rate(count: int) -> Items:
@@ -367,7 +369,7 @@ def identity_momentum_rate(count: int) -> Items:
 @case(
     source="""Lagrange's equations d/dt dT/dv - dT/dq + dU/dq = tau by automatic differentiation of the energies""",
     kind="independent program",
-    tags=("tree", "random"),
+    tags=("tree",),
     parameters={"seed": 6, "bodies": 6, "count": 5},
 )
 def identity_lagrange(seed: int, bodies: int, count: int) -> Items:

@@ -11,7 +11,7 @@ from alembert import library
 from alembert.joints import Fixed, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder
 from alembert.simulate import Event, simulate
-from alembert.verify.case import IFTOMM, Check, Items, Line, Plot, case
+from alembert.verify.case import IFTOMM, Check, Items, Line, Plot, family
 from alembert.verify.mechanisms import (
     SQUEEZER_DRIVE,
     SQUEEZER_START,
@@ -26,11 +26,13 @@ from alembert.verify.mechanisms import (
 )
 from alembert.verify.programs import DynamicsProgram
 
+case = family("iftomm")
+
 
 @case(
     source=f"{IFTOMM}, A01; closed form 4 K(1/2) sqrt(l/g)",
     kind="closed form",
-    tags=("tree", "simulation", "iftomm"),
+    tags=("tree", "simulation"),
     parameters={"mass": 1.0, "length": 1.0, "gravity": 9.81},
 )
 def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
@@ -53,7 +55,7 @@ def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
 @case(
     source=f"{IFTOMM}, A01; closed form by elliptic functions",
     kind="closed form",
-    tags=("tree", "iftomm"),
+    tags=("tree",),
     parameters={"mass": 1.0, "length": 1.0, "start": -np.pi / 2, "duration": 10.0},
 )
 def a01_pendulum_position(
@@ -76,7 +78,7 @@ def a01_pendulum_position(
 @case(
     source=f"{IFTOMM}, A02 (N-four-bar), N = 2: energy at the start",
     kind="published",
-    tags=("loops", "iftomm"),
+    tags=("loops",),
     parameters={"windows": 2},
 )
 def a02_four_bars_start(windows: int) -> Items:
@@ -92,7 +94,7 @@ def a02_four_bars_start(windows: int) -> Items:
 @case(
     source=f"{IFTOMM}, A02 (N-four-bar), N = 2; ten digits computed independently",
     kind="reference",
-    tags=("loops", "simulation", "iftomm"),
+    tags=("loops", "simulation"),
     parameters={"windows": 2, "duration": 10.0, "steps": 4000},
     slow=True,
 )
@@ -118,7 +120,7 @@ def a02_four_bars_motion(windows: int, duration: float, steps: int) -> Items:
 @case(
     source=f"{IFTOMM}, A02 (N-four-bar), N = 40; all posts turn alike: I t'' = g s sin t",
     kind="closed form",
-    tags=("loops", "iftomm"),
+    tags=("loops",),
     parameters={"windows": 40, "angle": 0.6, "rate": -1.3},
     slow=True,
 )
@@ -141,7 +143,7 @@ def a02_four_bars_forty(windows: int, angle: float, rate: float) -> Items:
 @case(
     source="Test set for IVP solvers, Andrews' squeezing mechanism (IFToMM A03): consistent initial values",
     kind="published",
-    tags=("loops", "iftomm"),
+    tags=("loops",),
 )
 def a03_squeezer_start() -> Items:
     """Initial accelerations of Andrews' squeezer."""
@@ -170,7 +172,7 @@ PUBLISHED = {
 @case(
     source="""Test set for IVP solvers, Andrews' squeezing mechanism (IFToMM A03): reference solution at 0.03 s""",
     kind="published",
-    tags=("loops", "simulation", "iftomm"),
+    tags=("loops", "simulation"),
     parameters={"duration": 0.03, "steps": 1200},
 )
 def a03_squeezer_motion(duration: float, steps: int) -> Items:
@@ -204,7 +206,7 @@ def a03_squeezer_motion(duration: float, steps: int) -> Items:
 @case(
     source=f"{IFTOMM}, A04 (Bricard): one freedom, redundant constraints, constant energy",
     kind="published",
-    tags=("loops", "simulation", "iftomm"),
+    tags=("loops", "simulation"),
     parameters={"duration": 2.0, "steps": 400},
 )
 def a04_bricard(duration: float, steps: int) -> Items:
@@ -319,7 +321,7 @@ def by_lagrange(duration: float) -> tuple[float, float, float]:
 @case(
     source=f"{IFTOMM}, A05 (flyball governor, stiff); Lagrange's equations of the symmetric motion",
     kind="independent program",
-    tags=("tree", "simulation", "iftomm"),
+    tags=("tree", "simulation"),
     parameters={"duration": 3.0},
     slow=True,
 )

@@ -26,8 +26,10 @@ from alembert.spacecraft import (
 )
 from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
 from alembert.spacecraft.environment import sunlit
-from alembert.verify.case import SCRIPT, Check, Items, case
+from alembert.verify.case import SCRIPT, Check, Items, family
 from alembert.verify.programs import FlightProgram
+
+case = family("spacecraft")
 
 
 def _brick(moments: tuple[float, ...]) -> ModelBuilder:
@@ -50,7 +52,7 @@ def _librations(moments: tuple[float, ...], n: float) -> np.ndarray:
     source="""DeBra, Delp, Rigid body attitude stability and natural frequencies in a circular orbit, J. Astronautical Sci. 8
     (1961) 14: librations in pitch and in roll and yaw; their regions""",
     kind="closed form",
-    tags=("tree", "linearisation", "spacecraft"),
+    tags=("tree", "linearisation"),
     parameters={"rate": 1.1e-3},
 )
 def debra_delp(rate: float) -> Items:
@@ -69,7 +71,7 @@ def debra_delp(rate: float) -> Items:
 @case(
     source=f"The period of pitch with 60 deg amplitude, an elliptic integral; {SCRIPT}",
     kind="closed form",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"rate": 1.1e-3},
 )
 def large_pitch_libration(rate: float) -> Items:
@@ -96,7 +98,7 @@ def large_pitch_libration(rate: float) -> Items:
 @case(
     source=f"Euler's equations of a free body, I = (10, 15, 20); {SCRIPT}",
     kind="reference",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"duration": 100.0},
 )
 def torque_free_asymmetric(flights: FlightProgram, duration: float) -> Items:
@@ -114,7 +116,7 @@ def torque_free_asymmetric(flights: FlightProgram, duration: float) -> Items:
     source="""Gyrostat about its third axis: omega^2 = ((I3 - I2) s + h) ((I3 - I1) s + h)/(I1 I2) (Hughes, Spacecraft
     Attitude Dynamics, chapter 6)""",
     kind="closed form",
-    tags=("tree", "linearisation", "spacecraft"),
+    tags=("tree", "linearisation"),
     parameters={"spin": 0.1},
 )
 def gyrostat(spin: float) -> Items:
@@ -137,7 +139,7 @@ def gyrostat(spin: float) -> Items:
 @case(
     source=f"Conservation of momentum: a hub and its wheel; {SCRIPT}",
     kind="closed form",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"inertia": 0.159154943092},
 )
 def wheel_against_hub(inertia: float) -> Items:
@@ -160,7 +162,7 @@ def wheel_against_hub(inertia: float) -> Items:
     source="""Kurokawa, Survey of theory and steering laws of single-gimbal control moment gyros, J. Guidance 30 (2007)
     1331: the pyramid with cos(beta) = 0.6""",
     kind="closed form",
-    tags=("tree", "spacecraft"),
+    tags=("tree",),
 )
 def gyro_pyramid_momentum() -> Items:
     """Four gyros on a pyramid: manipulability, a singular set of angles, momentum at saturation, in the multibody model."""
@@ -211,7 +213,7 @@ def _ball() -> ModelBuilder:
 @case(
     source=f"{SCRIPT}, to 3e-5 m: circular 6778.137 km, 51.6 deg, J2 = 1.08262668e-3",
     kind="reference",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"step": 5.0},
 )
 def a_day_with_j2(flights: FlightProgram, step: float) -> Items:
@@ -239,7 +241,7 @@ def a_day_with_j2(flights: FlightProgram, step: float) -> Items:
     source="""SciPy's DOP853 at 3e-14 in the centre of the Earth, zonal terms by Legendre polynomials: perigee 500 km, 1 rad,
     J2 to J6""",
     kind="independent program",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"step": 5.0},
 )
 def ten_days_with_zonal_terms(step: float) -> Items:
@@ -263,7 +265,7 @@ def ten_days_with_zonal_terms(step: float) -> Items:
 @case(
     source=f"Decay of a circular orbit, da/dt = -CdA/m rho sqrt(mu a), and {SCRIPT}",
     kind="reference",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
 )
 def orbit_decay() -> Items:
     """Semi-major axis after ten days of drag in an exponential atmosphere that does not turn."""
@@ -282,11 +284,7 @@ def orbit_decay() -> Items:
     yield Check("semi-major axis [m]", found, 6769664.3227, 0.2, "RK4 at 5 s: from 22 m at 20 s by order 4")
 
 
-@case(
-    source="Shadow of a sphere: asin(R/a)/pi at beta = 0, as a cylinder",
-    kind="closed form",
-    tags=("spacecraft",),
-)
+@case(source="Shadow of a sphere: asin(R/a)/pi at beta = 0, as a cylinder", kind="closed form")
 def eclipse_fraction() -> Items:
     """The part of a circular orbit at 400 km that is dark, umbra and half the penumbra."""
     sun, a = ca.DM([149597870700.0, 0, 0]), 6778137.0
@@ -305,7 +303,7 @@ def eclipse_fraction() -> Items:
 @case(
     source=f"Clohessy, Wiltshire, Terminal guidance system for satellite rendezvous (1960): two impulses; {SCRIPT}",
     kind="published",
-    tags=("tree", "simulation", "spacecraft"),
+    tags=("tree", "simulation"),
     parameters={"rate": 1.1e-3, "duration": 1500.0},
 )
 def rendezvous_impulses(rate: float, duration: float) -> Items:
@@ -333,7 +331,7 @@ def rendezvous_impulses(rate: float, duration: float) -> Items:
 @case(
     source="Beletsky, Levin, Dynamics of Space Tether Systems (1993): tension 3 n^2 m L, librations sqrt(3) n and 2 n",
     kind="closed form",
-    tags=("tree", "linearisation", "spacecraft"),
+    tags=("tree", "linearisation"),
 )
 def vertical_tether() -> Items:
     """A rigid tether of 20 km between 100 and 400 kg at 300 km: its tension, and its librations."""
@@ -364,11 +362,7 @@ def vertical_tether() -> Items:
     )
 
 
-@case(
-    source=f"Law m = k H x B/B^2: an exponential across the field; {SCRIPT}",
-    kind="closed form",
-    tags=("spacecraft",),
-)
+@case(source=f"Law m = k H x B/B^2: an exponential across the field; {SCRIPT}", kind="closed form")
 def magnetic_momentum_unloading() -> Items:
     """Momentum (3, 4, 0) in a field along (0, 1, 1), after the time 1/k."""
     B, H, n = 3e-5 * np.array([0.0, 1.0, 1.0]), np.array([3.0, 4.0, 0.0]), 400
@@ -383,7 +377,6 @@ def magnetic_momentum_unloading() -> Items:
     source="""NRLMSIS 2.0 (Emmert and others 2021), value of the package pymsis: 400 km over 0 N, 0 E, 2020-01-01T12 UTC,
     F10.7 = 150, ap = 7""",
     kind="independent program",
-    tags=("spacecraft",),
     needs=("pymsis",),
 )
 def density_of_the_upper_atmosphere() -> Items:
@@ -397,7 +390,6 @@ def density_of_the_upper_atmosphere() -> Items:
     source="""IAGA, International Geomagnetic Reference Field, 14th generation; values of the package ppigrf at
     60 N, 5.3 E, 1 km, 28 March 2021""",
     kind="independent program",
-    tags=("spacecraft",),
 )
 def geomagnetic_field() -> Items:
     """East, north and up at a place on the ground."""
@@ -416,7 +408,7 @@ def geomagnetic_field() -> Items:
     source="""A plate in sunlight (Montenbruck, Gill, Satellite Orbits, section 3.4): P = 4.56e-6, 10 m^2, 30 deg,
     0.3 mirrored, 0.2 scattered""",
     kind="closed form",
-    tags=("tree", "spacecraft"),
+    tags=("tree",),
 )
 def plate_in_sunlight() -> Items:
     """Force on a plate that mirrors 0.3 and scatters 0.2 of the light, along its normal and across."""

@@ -10,7 +10,7 @@ from alembert.model import Placement
 from alembert.operators import I, admittance, diagonalising_velocities
 from alembert.sweeps.linear_quadratic import LQProblem, Stage, solve_lq
 from alembert.sweeps.twin import forward_dynamics_as_lq, gibbs_function
-from alembert.verify.case import SOA, Check, Items, Line, Plot, acc1989, case
+from alembert.verify.case import SOA, Check, Items, Line, Plot, acc1989, family
 from alembert.verify.random_models import (
     OPERATOR_ALL,
     OPERATOR_PLAIN,
@@ -22,16 +22,14 @@ from alembert.verify.random_models import (
     operator_case,
 )
 
+case = family("operators")
+
 
 def _small(what: str, error: float) -> Check:
     return Check(what, error, 0.0, OPERATOR_ROUNDING, OPERATOR_REASON)
 
 
-@case(
-    source=f"{SOA}: M = H phi M phi* H*",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}: M = H phi M phi* H*", kind="published", tags=("random",))
 def soa_newton_euler_factors() -> Items:
     """The mass matrix as a product of operators; with armature and rotors three more terms."""
     for name in OPERATOR_ALL:
@@ -42,11 +40,7 @@ def soa_newton_euler_factors() -> Items:
         yield _small(f"{name}: difference / norms", apart(M, c.mass_matrix, X, o.M, X))
 
 
-@case(
-    source=f"{SOA}, (0.25): M = P - E_phi [P - P H* D^-1 H P] E_phi*",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}, (0.25): M = P - E_phi [P - P H* D^-1 H P] E_phi*", kind="published", tags=("random",))
 def soa_riccati() -> Items:
     """Articulated inertias satisfy the Riccati equation of a Kalman filter along the bodies."""
     for name in OPERATOR_ALL:
@@ -59,7 +53,7 @@ def soa_riccati() -> Items:
     source=f"""{SOA}, (0.37): accelerations under a constraint, b = D^-1/2 H psi B A* (3.13 of the 1989
     version lacks D^-1/2)""",
     kind="published",
-    tags=("operators", "loops", "random"),
+    tags=("loops", "random"),
 )
 def soa_closed_chain() -> Items:
     """Constrained accelerations in closed form, against the dense equations."""
@@ -88,7 +82,7 @@ def soa_closed_chain() -> Items:
         "T = 1/2 n^T D n, n = [I + H phi K]* v",
     ),
     kind="published",
-    tags=("operators", "random", "acc1989"),
+    tags=("random", "acc1989"),
 )
 def innovations_energy() -> Items:
     """Velocities in which the kinetic energy is diagonal."""
@@ -106,7 +100,7 @@ def innovations_energy() -> Items:
     control, IEEE Trans. Robotics and Automation 7 (1991), (32)-(42): inputs are accelerations, Gibbs' function is
     the cost""",
     kind="published",
-    tags=("operators", "random"),
+    tags=("random",),
 )
 def twin_forward_dynamics() -> Items:
     """A tree's forward dynamics posed as an optimal-control problem, solved by the sweep in time."""
@@ -134,7 +128,6 @@ def twin_forward_dynamics() -> Items:
     source="""Discrete-time regulator of a double integrator: the stationary Riccati equation (Bryson, Ho, Applied
     Optimal Control, 1975, ch. 5)""",
     kind="closed form",
-    tags=("operators",),
     parameters={"step": 0.1, "stages": 60},
 )
 def double_integrator_regulator(step: float, stages: int) -> Items:
@@ -152,11 +145,7 @@ def double_integrator_regulator(step: float, stages: int) -> Items:
     yield Plot("t [s]", "state", (Line("place", t, x[:, 0]), Line("speed", t, x[:, 1])))
 
 
-@case(
-    source=f"{SOA}, Lemma 0.1: M = [I + H phi K] D [I + H phi K]*",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}, Lemma 0.1: M = [I + H phi K] D [I + H phi K]*", kind="published", tags=("random",))
 def soa_lemma_1_innovations() -> Items:
     """The innovations factorisation of the mass matrix."""
     for name in OPERATOR_ALL:
@@ -166,11 +155,7 @@ def soa_lemma_1_innovations() -> Items:
         yield _small(f"{name}: difference / norms", error)
 
 
-@case(
-    source=f"{SOA}, Lemma 0.2: [I + H phi K]^-1 = I - H psi K",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}, Lemma 0.2: [I + H phi K]^-1 = I - H psi K", kind="published", tags=("random",))
 def soa_lemma_2_inverse_factor() -> Items:
     """The inverse of the innovations factor, without solving."""
     for name in OPERATOR_ALL:
@@ -180,9 +165,7 @@ def soa_lemma_2_inverse_factor() -> Items:
 
 
 @case(
-    source=f"{SOA}, Lemma 0.3: M^-1 = [I - H psi K]* D^-1 [I - H psi K]",
-    kind="published",
-    tags=("operators", "random"),
+    source=f"{SOA}, Lemma 0.3: M^-1 = [I - H psi K]* D^-1 [I - H psi K]", kind="published", tags=("random",)
 )
 def soa_lemma_3_inverse_mass_matrix() -> Items:
     """The inverse of the mass matrix as a product of operators."""
@@ -194,11 +177,7 @@ def soa_lemma_3_inverse_mass_matrix() -> Items:
         yield _small(f"{name}: difference / norms", error)
 
 
-@case(
-    source=f"{SOA}, Lemma 0.4: (I - H psi K) H phi = H psi",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}, Lemma 0.4: (I - H psi K) H phi = H psi", kind="published", tags=("random",))
 def soa_lemma_4() -> Items:
     """Locked and free joints: phi and psi."""
     for name in OPERATOR_ALL:
@@ -210,7 +189,7 @@ def soa_lemma_4() -> Items:
 @case(
     source=f"{SOA}, Lemma 5 (chains), and its extension to trees: Omega(k, m) = psi*(c, k) Y(c) psi(c, m)",
     kind="published",
-    tags=("operators", "random"),
+    tags=("random",),
 )
 def soa_lemma_5_admittance() -> Items:
     """Operational-space admittance J M^-1 J^T of several frames.
@@ -236,11 +215,7 @@ def soa_lemma_5_admittance() -> Items:
         yield Check(f"{name}: difference / norms", error, 0.0, OPERATOR_ROUNDING, reason)
 
 
-@case(
-    source=f"{SOA}, Lemma 6: M = P - E_psi P E_psi*",
-    kind="published",
-    tags=("operators", "random"),
-)
+@case(source=f"{SOA}, Lemma 6: M = P - E_psi P E_psi*", kind="published", tags=("random",))
 def soa_lemma_6_joseph() -> Items:
     """Joseph's form of the Riccati equation; with rotors and armature three more terms."""
     for name in OPERATOR_ALL:
@@ -253,7 +228,7 @@ def soa_lemma_6_joseph() -> Items:
 @case(
     source=f"{SOA}, Lemma 7: psi^-1 = phi^-1 + K H; psi M psi* = P + psi~ P + P psi~*; H psi M psi* H* = D",
     kind="published",
-    tags=("operators", "random"),
+    tags=("random",),
 )
 def soa_lemma_7() -> Items:
     """Relations of the articulated and the composite operator."""

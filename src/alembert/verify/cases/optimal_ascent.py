@@ -15,7 +15,9 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal import Moment, Phases, PhasesSolution, Problem, System, terminal
-from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, family
+
+case = family("optimal")
 
 Array = np.ndarray
 Parts = tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
@@ -102,7 +104,7 @@ GUESS = {
         "Bless, Hodges, Calise", "(20)-(26), tables 1 and 2: two stages of a Saturn IB, most mass at the end"
     ),
     kind="reference",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"elements": 8},
     missing="""the paper draws its results; used are its data, its weak form (25) solved independently, and what it says of
     them: eight and eight elements are converged, and the angle of attack is above 30 deg at places""",
@@ -320,7 +322,6 @@ _KEYS = ("a", "e", "cosine of i", "node", "perigee")
     `launch` of PSOPT: the Delta III into a transfer orbit, the largest mass; 7529.712296 kg by an independent
     calculation (PSOPT prints 7529.661 with its own mesh)""",
     kind="reference",
-    tags=("optimal",),
     parameters={"accuracy": 1e-7},
 )
 def delta_iii_launch(accuracy: float) -> Items:
@@ -428,7 +429,6 @@ def _flown(system: System, x: np.ndarray, u: list[float], time: float, steps: in
     source="""J. T. Betts, Practical methods for optimal control using nonlinear programming (2001), two-burn orbit transfer,
     as the example `twoburn` of PSOPT states it: weight 0.2367249""",
     kind="published",
-    tags=("optimal",),
     parameters={"accuracy": 1e-6},
 )
 def betts_two_burns(accuracy: float) -> Items:

@@ -24,7 +24,9 @@ from alembert.optimal import (
     terminal,
 )
 from alembert.simulate import SpringDamper
-from alembert.verify.case import Check, Items, Line, Plot, acc1989, case
+from alembert.verify.case import Check, Items, Line, Plot, acc1989, family
+
+case = family("optimal")
 
 ENDS: dict[str, Any] = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
 
@@ -51,7 +53,6 @@ def _cart(price: float, way: float) -> Problem:
 @case(
     source="Closed form: 1/2 int u^2 = 6 m^2, so that 6 m^2 + 3/m is least at m^3 = 1/4",
     kind="closed form",
-    tags=("optimal",),
     parameters={"price": 3.0},
 )
 def best_mass(price: float) -> Items:
@@ -74,7 +75,6 @@ def best_mass(price: float) -> Items:
 @case(
     source="Closed form: 6 m^2 (1 + 4) + (1 + 3)/m for ways of 1 and 2, least at m^3 = 4/60",
     kind="closed form",
-    tags=("optimal",),
 )
 def one_mass_for_two_ways() -> Items:
     """One design for two motions, whose costs add."""
@@ -87,9 +87,7 @@ def one_mass_for_two_ways() -> Items:
 
 
 @case(
-    source="Closed form: x'' = -k x takes (1, 0) to (-1, 0) in 1 s by itself for k = pi^2",
-    kind="closed form",
-    tags=("optimal",),
+    source="Closed form: x'' = -k x takes (1, 0) to (-1, 0) in 1 s by itself for k = pi^2", kind="closed form"
 )
 def tuned_spring() -> Items:
     """The stiffness with which a swing takes no effort."""
@@ -103,7 +101,6 @@ def tuned_spring() -> Items:
 @case(
     source="Closed form: the widest bow x(t) over [0, 1] with int x'^2 = 1 is a parabola, of area 1/sqrt(12)",
     kind="closed form",
-    tags=("optimal",),
 )
 def widest_bow() -> Items:
     """An integral that is given, as in Dido's problem."""
@@ -125,7 +122,6 @@ def widest_bow() -> Items:
 @case(
     source="Closed form: the Gramian W of (A, B) over [0, 1], least effort 1/2 d' W^-1 d",
     kind="closed form",
-    tags=("optimal",),
     parameters={"mass": 2.0, "stiffness": 8.0, "steps": 30},
 )
 def reach_against_a_spring(mass: float, stiffness: float, steps: int) -> Items:
@@ -146,7 +142,6 @@ def reach_against_a_spring(mass: float, stiffness: float, steps: int) -> Items:
 @case(
     source="Closed form: 1/2 int u^2 of cubics, 2 v^2 - 6 v + 6 on the way there and v^2/2 - 3 v + 6 back, least at v = 1.8",
     kind="closed form",
-    tags=("optimal",),
     parameters={"restitution": 0.5},
 )
 def thrown_at_a_wall(restitution: float) -> Items:
@@ -171,7 +166,6 @@ def thrown_at_a_wall(restitution: float) -> Items:
 @case(
     source="Closed form: x' = u with int x^2 + u^2 over T costs tanh(T), with the feedback -tanh(T - t) x",
     kind="closed form",
-    tags=("optimal",),
     parameters={"time": 2.0},
 )
 def regulator(time: float) -> Items:
@@ -216,7 +210,7 @@ def _damped(
         "pitch damper for a damping of 0.65, found on simulated responses, within limits of the elevator",
     ),
     kind="closed form",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"zeta": 0.65, "disturbance_deg": 8.0},
     missing="""the aerodynamic tables of the F-5A (its gain is 4.36); used are the method, the limits of rates, and a short
     period of our own. Without limits the gain follows from the characteristic equation, with them from simulations within
@@ -302,7 +296,7 @@ def _by_simulation(begin: Any, zeta: float) -> tuple[Any, float]:
         "time",
     ),
     kind="closed form",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"ratio": 0.75},
 )
 def bless_transfer(ratio: float) -> Items:
@@ -349,7 +343,7 @@ def bless_transfer(ratio: float) -> Items:
         "Psiaki", "rocket of 24 stages: greatest range in 12 s, |u| up to 5 g, 10 g s of fuel, above ground"
     ),
     kind="closed form",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
     missing="""the range in the paper is that of an octagon instead of the circle |u| = 5 g, and is only drawn; used are the
     data, and the exact optimum: full thrust at one angle, then a throw""",
@@ -395,7 +389,7 @@ def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int
         "the same rocket as a dynamic linear program, with an octagon instead of the circle of thrusts",
     ),
     kind="reference",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
     missing="""the paper draws its result and does not print it; the references are those of an independent calculation, for
     both ways to lay the octagon around the circle""",
@@ -435,7 +429,7 @@ def psiaki_octagon(g: float, thrust: float, fuel: float, time: float, stages: in
         "(1.1)-(1.8), stochastic dynamic programming with Gaussian and Poisson noise; linear-quadratic limit",
     ),
     kind="closed form",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"noise": 0.4, "jump": 0.3, "rate": 2.0, "time": 1.0, "points": 161},
     missing="""the paper prints no solution; the reference is V = k x^2/2 + b x + c of the linear-quadratic problem, whose
     three equations were integrated independently""",

@@ -23,7 +23,9 @@ from alembert.optimal import (
     solve_splines,
     terminal,
 )
-from alembert.verify.case import SOHL_BOBROW, Check, Items, Line, Plot, acc1989, case
+from alembert.verify.case import SOHL_BOBROW, Check, Items, Line, Plot, acc1989, family
+
+case = family("optimal")
 
 
 def _steps(times: np.ndarray, values: np.ndarray) -> Line:
@@ -33,7 +35,6 @@ def _steps(times: np.ndarray, values: np.ndarray) -> Line:
 @case(
     source="Closed form: with g = 1.5 and thrust up to 3, from 10 up at -2: fall, then full thrust; fuel 2 sqrt(17)",
     kind="closed form",
-    tags=("optimal",),
     parameters={"g": 1.5, "thrust": 3.0, "accuracy": 1e-6},
 )
 def moon_lander(g: float, thrust: float, accuracy: float) -> Items:
@@ -57,7 +58,6 @@ def moon_lander(g: float, thrust: float, accuracy: float) -> Items:
     source="""Bilimoria, Wie, Time-optimal three-axis reorientation of a rigid spacecraft, J. Guidance 16 (1993): five
     switches; 3.2430832758 from an independent calculation""",
     kind="reference",
-    tags=("optimal",),
     parameters={"accuracy": 1e-5},
 )
 def fastest_slew(accuracy: float) -> Items:
@@ -90,7 +90,7 @@ def fastest_slew(accuracy: float) -> Items:
         "finite elements in time on the transfer of `bless_transfer`; T sqrt(a/h) computed independently by the rule",
     ),
     kind="reference",
-    tags=("optimal", "acc1989"),
+    tags=("acc1989",),
     parameters={"ratio": 0.75, "times": ((2, 2.17298), (4, 2.13972), (8, 2.12621), (16, 2.12235))},
 )
 def bless_elements(ratio: float, times: tuple[tuple[int, float], ...]) -> Items:
@@ -116,7 +116,6 @@ def bless_elements(ratio: float, times: tuple[tuple[int, float], ...]) -> Items:
 @case(
     source="Closed form: full thrust to the middle and back, 2 sqrt(way)",
     kind="closed form",
-    tags=("optimal",),
     parameters={"way": 4.0},
 )
 def fastest_push(way: float) -> Items:
@@ -134,7 +133,6 @@ def fastest_push(way: float) -> Items:
     source="Maurer, Osmolovskii, Second order sufficient conditions for time-optimal bang-bang control, SIAM J. Control "
     "Optim. 42 (2004): van der Pol oscillator from (-0.4, 0.6) to (0.6, 0.4), 1.2540747",
     kind="published",
-    tags=("optimal",),
 )
 def van_der_pol_least_time() -> Items:
     """The least time between two states of an oscillator with a bounded force."""
@@ -152,7 +150,6 @@ def van_der_pol_least_time() -> Items:
     source="Maurer, Augustin, Sensitivity analysis and real-time control of parametric optimal control problems (2001): "
     "Rayleigh problem with |u| <= 4 in least time, 3.66817",
     kind="published",
-    tags=("optimal",),
 )
 def rayleigh_least_time() -> Items:
     """The least time to rest of an electric circuit with a tunnel diode."""
@@ -167,7 +164,6 @@ def rayleigh_least_time() -> Items:
 @case(
     source="Closed form: heading 1/sqrt(1 - c^2) against a current c, of a boat with speed 1",
     kind="closed form",
-    tags=("optimal",),
     parameters={"current": 0.6},
 )
 def boat_across_a_river(current: float) -> Items:
@@ -183,7 +179,6 @@ def boat_across_a_river(current: float) -> Items:
 @case(
     source="Bryson, Ho, Applied optimal control (1975), 2.7: Zermelo's boat, current growing with y, from (3.66, -1.86)",
     kind="published",
-    tags=("optimal",),
 )
 def zermelo() -> Items:
     """The fastest way through a current that shears; headings from 105 to 240 degrees."""
@@ -215,7 +210,7 @@ def zermelo() -> Items:
     source=f"""{SOHL_BOBROW}, section 5.1: planar 2R arm from lying to standing with the least effort, Figure
     2""",
     kind="published",
-    tags=("optimal", "tree"),
+    tags=("tree",),
     slow=True,
     missing="masses, lengths and time: the cost 9.9 cannot be compared, the kind of motion can",
 )
@@ -239,7 +234,7 @@ def sohl_bobrow_arm() -> Items:
     source=f"""{SOHL_BOBROW}, sections 5.2 and 5.3: acrobot from q1 = -1.0 and -1.3, branched acrobot from
     -1.0""",
     kind="published",
-    tags=("optimal", "tree"),
+    tags=("tree",),
     slow=True,
     missing="masses, lengths and time: those of alembert.library, 4 s; no costs are printed",
 )
@@ -267,7 +262,6 @@ def sohl_bobrow_acrobots() -> Items:
 @case(
     source="Closed form: Tsiolkovsky's equation for both stages, less what gravity takes; full thrust is optimal",
     kind="closed form",
-    tags=("optimal",),
     parameters={"exhaust": (2600.0, 4200.0), "thrust": (1.6e6, 5e5), "g": 9.81},
 )
 def two_stage_rocket(exhaust: tuple[float, float], thrust: tuple[float, float], g: float) -> Items:
@@ -307,7 +301,6 @@ def two_stage_rocket(exhaust: tuple[float, float], thrust: tuple[float, float], 
     source="""Two-burn transfer between circular orbits of radius 1 and 3 in canonical units, acceleration 0.1 at first,
     exhaust speed 1.5; reference values from an independent calculation by shooting on the conditions for a minimum""",
     kind="reference",
-    tags=("optimal",),
     parameters={"radius": 3.0, "steps": 40},
 )
 def two_burns(radius: float, steps: int) -> Items:

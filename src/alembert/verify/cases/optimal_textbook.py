@@ -12,14 +12,15 @@ import numpy as np
 import scipy
 
 from alembert.optimal import Moment, Phases, Problem, System, examples, running, terminal, through
-from alembert.verify.case import COPS, Check, Items, Line, Plot, case
+from alembert.verify.case import COPS, Check, Items, Line, Plot, family
+
+case = family("optimal")
 
 
 @case(
     source="Bryson, Denham, Dreyfus, Optimal programming problems with inequality constraints (1963), "
     "closed form J = 4/(9 l)",
     kind="closed form",
-    tags=("optimal",),
     parameters={"limit": 1 / 9},
 )
 def bryson_denham(limit: float) -> Items:
@@ -35,11 +36,7 @@ def bryson_denham(limit: float) -> Items:
     yield Plot.line("t [s]", "x [m]", solution.time, solution.state("x"))
 
 
-@case(
-    source=f"{COPS}, catalyst mixing, n = 100",
-    kind="published",
-    tags=("optimal",),
-)
+@case(source=f"{COPS}, catalyst mixing, n = 100", kind="published")
 def catalyst_mixing() -> Items:
     """The mixture of two catalysts that makes most of the product: one, a singular arc, the other."""
     tube = System(
@@ -66,11 +63,7 @@ def catalyst_mixing() -> Items:
     yield Plot.line("along the tube", "u", solution.time[: len(solution.control("u"))], solution.control("u"))
 
 
-@case(
-    source=f"{COPS}, Goddard rocket, n = 400",
-    kind="published",
-    tags=("optimal",),
-)
+@case(source=f"{COPS}, Goddard rocket, n = 400", kind="published")
 def goddard_rocket() -> Items:
     """The greatest altitude of a rocket, with a singular arc and a free final time."""
     example = examples.goddard()
@@ -82,7 +75,6 @@ def goddard_rocket() -> Items:
 @case(
     source="Hager, Runge-Kutta methods in optimal control and the transformed adjoint system (2000)",
     kind="closed form",
-    tags=("optimal",),
 )
 def hager_optimal_control() -> Items:
     """Least 1/2 int 1.25 y^2 + y u + u^2 with y' = y/2 + u, y(0) = 1."""
@@ -96,7 +88,6 @@ def hager_optimal_control() -> Items:
     source="Betts, Practical methods for optimal control using nonlinear programming, example 10.7; cost 6.7241, and "
     "6.724113810 computed independently on an infinite horizon",
     kind="published",
-    tags=("optimal",),
 )
 def hypersensitive() -> Items:
     """The equation y' = -y^3 + u over 10000 s, of which only the first and the last few matter."""
@@ -111,7 +102,6 @@ def hypersensitive() -> Items:
     source="""Rao, Mease, Dichotomic basis approach to solving hyper-sensitive optimal control problems, Automatica 35
     (1999), linear example; closed form from the two exponentials exp(+-sqrt(2) t)""",
     kind="closed form",
-    tags=("optimal",),
     parameters={"time": 10.0, "start": 1.5, "end": 1.0},
 )
 def linear_hypersensitive(time: float, start: float, end: float) -> Items:
@@ -135,11 +125,7 @@ def linear_hypersensitive(time: float, start: float, end: float) -> Items:
     yield Plot.line("t", "x", solution.time, solution.state("x"))
 
 
-@case(
-    source="CasADi's example problem; reference computed independently to six digits",
-    kind="published",
-    tags=("optimal",),
-)
+@case(source="CasADi's example problem; reference computed independently to six digits", kind="published")
 def van_der_pol_optimal() -> Items:
     """Least int x1^2 + x2^2 + u^2 over 5 s from (0, 1)."""
     example = examples.van_der_pol()
@@ -162,7 +148,6 @@ def van_der_pol_optimal() -> Items:
 @case(
     source="Closed form: an arc of a cycloid through both points",
     kind="closed form",
-    tags=("optimal",),
     parameters={"slides": ((9.80665, 10.0, 5.0, 1.8016031225), (9.8, 2.0, 2.0, 0.8247591432))},
 )
 def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> Items:
@@ -184,7 +169,6 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
 @case(
     source=f"{COPS}, hanging chain; the catenary in closed form",
     kind="closed form",
-    tags=("optimal",),
     parameters={"left": 1.0, "right": 3.0, "length": 4.0},
 )
 def hanging_chain(left: float, right: float, length: float) -> Items:
@@ -230,7 +214,6 @@ def hanging_chain(left: float, right: float, length: float) -> Items:
     source="Bryson, Ho, Applied optimal control (1975), 2.5: thrust 0.1405, mass flow 0.07489, 3.32 units of time; "
     "radius 1.525",
     kind="published",
-    tags=("optimal",),
     parameters={"thrust": 0.1405, "flow": 0.07489, "time": 3.32},
 )
 def largest_orbit(thrust: float, flow: float, time: float) -> Items:
@@ -258,7 +241,6 @@ def largest_orbit(thrust: float, flow: float, time: float) -> Items:
 @case(
     source="Jacobson, Mayne, Differential dynamic programming (1970), Rayleigh equation, cost 29.376 (Maurer: 29.376080)",
     kind="published",
-    tags=("optimal",),
 )
 def rayleigh() -> Items:
     """An electric circuit with a tunnel diode, brought towards rest with little current."""
@@ -273,7 +255,6 @@ def rayleigh() -> Items:
     source="Logsdon, Biegler, Accurate solution of differential-algebraic optimization problems (1989): batch reactor, "
     "0.57353",
     kind="published",
-    tags=("optimal",),
 )
 def batch_reactor() -> Items:
     """The most of B in A -> B, A -> C, by temperature."""
@@ -292,7 +273,6 @@ def batch_reactor() -> Items:
 @case(
     source="Kirk, Optimal control theory (1970), example 6.2-2: stirred tank reactor, cost 0.02660",
     kind="published",
-    tags=("optimal",),
 )
 def stirred_tank() -> Items:
     """A chemical reactor is brought back to its state at rest by cooling."""
@@ -310,7 +290,6 @@ def stirred_tank() -> Items:
 @case(
     source="Becerra, PSOPT manual (2010), obstacle avoidance problem: 4.571044",
     kind="published",
-    tags=("optimal",),
     parameters={"speed": 2.138},
 )
 def two_obstacles(speed: float) -> Items:
@@ -336,7 +315,6 @@ def two_obstacles(speed: float) -> Items:
     source="""Becerra, PSOPT manual (2010), interior point constraint: 0.9205314; closed form of each arc from a to b in T,
     ((a^2 + b^2) cosh T - 2 a b) / sinh T""",
     kind="closed form",
-    tags=("optimal",),
     parameters={"places": (1.0, 0.9, 0.75), "times": (0.75, 0.25)},
 )
 def interior_point(places: tuple[float, ...], times: tuple[float, ...]) -> Items:
@@ -353,11 +331,7 @@ def interior_point(places: tuple[float, ...], times: tuple[float, ...]) -> Items
     yield Plot("t", "x", lines)
 
 
-@case(
-    source="Becerra, PSOPT manual (2010), two-phase path tracking robot: 1.042568",
-    kind="published",
-    tags=("optimal",),
-)
+@case(source="Becerra, PSOPT manual (2010), two-phase path tracking robot: 1.042568", kind="published")
 def tracking_robot() -> Items:
     """Two masses follow references that turn a corner after a second: a phase on either side of it."""
     robot = System(["x", "y", "vx", "vy"], ["ax", "ay"], lambda s: [s.vx, s.vy, s.ax, s.ay])
@@ -397,7 +371,6 @@ def tracking_robot() -> Items:
 @case(
     source="Closed form: x'' = u with 1/2 int u^2, from rest to rest over 1 in 1 s: u = 6 - 12 t",
     kind="closed form",
-    tags=("optimal",),
     parameters={"steps": (4, 8)},
 )
 def least_effort(steps: tuple[int, ...]) -> Items:

@@ -5,16 +5,18 @@ import dataclasses
 import numpy as np
 
 from alembert import library
-from alembert.verify.case import Check, Items, Skipped, case
+from alembert.verify.case import Check, Items, Skipped, family
 from alembert.verify.mechanisms import four_bars, parallelogram
 from alembert.verify.programs import DYNAMICS
 from alembert.verify.random_models import states
+
+case = family("differential")
 
 
 @case(
     source="Pinocchio (Carpentier and others 2019): aba, rnea, crba on random trees of its joint types",
     kind="independent program",
-    tags=("tree", "differential", "random"),
+    tags=("tree", "random"),
     parameters={"count": 300},
     needs=("pinocchio",),
 )
@@ -28,7 +30,7 @@ def pinocchio_random_trees(count: int) -> Items:
 @case(
     source="Exudyn (Gerstmayr 2023): mass matrix and forces of its kinematic tree",
     kind="independent program",
-    tags=("tree", "differential", "random"),
+    tags=("tree", "random"),
     parameters={"count": 300},
     needs=("exudyn",),
 )
@@ -93,7 +95,7 @@ ROBOTS = {
     source="""Pinocchio (Carpentier and others 2019): aba and rnea on robots of example-robot-data, each program
     reading the URDF file""",
     kind="independent program",
-    tags=("tree", "differential"),
+    tags=("tree",),
     parameters={"count": 100},
     needs=("pinocchio",),
 )
@@ -135,7 +137,7 @@ def pinocchio_robots(count: int) -> Items:
 @case(
     source="Pinocchio (Carpentier, Mansard 2018): computeABADerivatives on a seven-joint arm",
     kind="independent program",
-    tags=("tree", "differential", "sensitivity"),
+    tags=("tree", "sensitivity"),
     parameters={"count": 50},
     needs=("pinocchio",),
 )
@@ -169,7 +171,7 @@ def pinocchio_derivatives(count: int) -> Items:
 @case(
     source="""Pinocchio (Carpentier and others 2021): constraintDynamics on the N-four-bar mechanism (IFToMM A02)""",
     kind="independent program",
-    tags=("loops", "differential", "iftomm"),
+    tags=("loops", "iftomm"),
     parameters={"windows": (1, 3)},
     needs=("pinocchio",),
 )
@@ -218,7 +220,7 @@ def pinocchio_loops(windows: tuple[int, ...]) -> Items:
     source="""MuJoCo (Todorov, Erez, Tassa 2012): mj_forward, mj_inverse, mj_fullM on random trees of its joint
     types, without contacts""",
     kind="independent program",
-    tags=("tree", "differential", "random"),
+    tags=("tree", "random"),
     parameters={"count": 300},
     needs=("mujoco",),
 )
@@ -230,7 +232,7 @@ def mujoco_random_trees(count: int) -> Items:
 @case(
     source="MuJoCo (Todorov, Erez, Tassa 2012): mj_forward on the humanoid of alembert.library",
     kind="independent program",
-    tags=("tree", "differential"),
+    tags=("tree",),
     parameters={"count": 200},
     needs=("mujoco",),
 )
