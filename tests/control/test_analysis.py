@@ -18,6 +18,7 @@ from alembert.control import (
     tf,
 )
 from alembert.control.gramian import lyapunov, second_order_solution
+from alembert.control.impulse_bound import impulse_gain
 from alembert.control.modal_form import modal_form
 from alembert.control.norms import peak_gain
 from alembert.control.responses import ResponseEvaluator
@@ -215,6 +216,33 @@ def test_a_climb_between_neighbours_ends():
 def linf_by_eigenvalues(G):
     twin = bilinear(G) if G.is_discrete else G
     return peak_gain(*twin.balanced_scales().matrices)
+
+
+@pytest.mark.parametrize("size", [(2, 3), (3, 1)])
+def test_impulse_responses_prove_stability_and_the_peak(size):
+    """Powers of the bilinear transform of a dense matrix say that it is stable, their rows and columns how large it gets."""
+    rng = np.random.default_rng(size[1])
+    G = random_system(rng, 60, *size)
+    found, expected = impulse_gain(*G.matrices, 1e-9), linf_by_eigenvalues(G)
+    assert found is not None
+    assert found.gain == pytest.approx(expected.gain, rel=1e-9)
+    assert found.frequency == pytest.approx(expected.frequency, rel=1e-4, abs=1e-6)  # flat at the peak
+    assert expected.gain <= found.upper <= found.gain * (1 + 1e-8)
+    assert G.hinf_norm() == impulse_gain(*G.balanced_scales().matrices, 1e-9)
+    beyond = G.A - (np.linalg.eigvals(G.A).real.max() - 1e-9) * np.eye(60)
+    assert impulse_gain(beyond, *G.matrices[1:], 1e-9) is None
+    assert StateSpace(beyond, *G.matrices[1:]).hinf_norm().gain == np.inf
+
+
+def test_what_impulse_responses_leave_to_modes():
+    """Nothing to excite, powers that overflow, responses that last, and a transform without an inverse."""
+    rng = np.random.default_rng(2)
+    A, B, C, D = random_system(rng, 30, 1, 1).matrices
+    assert impulse_gain(A, 0 * B, C, D, 1e-9) is None
+    assert impulse_gain(A + 1e6 * np.eye(30), B, C, D, 1e-9) is None
+    assert impulse_gain(*_structure(rng, 20).matrices, 1e-9) is None
+    assert impulse_gain(np.eye(30), B, C, D, 1e-9) is None
+    assert impulse_gain(0 * A, B, C, D, 1e-9) is None
 
 
 def test_intervals_see_a_peak_between_all_poles():

@@ -304,6 +304,22 @@ def test_mu_over_frequency_lies_below_the_peak():
     assert sampled.peak == pytest.approx(peak.peak, rel=1e-6)
 
 
+def test_a_real_number_that_takes_a_pole_through_infinity():
+    """A sampled pole that leaves the circle at -1 does so at half the sampling frequency; a continuous one that goes to the
+    other side, at infinity: -1 + d / 2 / (1 + 2 d) is about to for d = -1/2."""
+    M = StateSpace([[0.2]], [[-1.0]], [[1.0]], [[0.0]], 0.5)
+    found = mu_peak(M, [DeltaBlock("real")])
+    assert found.lower == pytest.approx(1 / 0.8, rel=1e-9)  # the pole 0.2 - d is 1 for d = -0.8
+    assert found.frequency == pytest.approx(0.0, abs=1e-9)
+    M = StateSpace([[-0.2]], [[1.0]], [[-1.0]], [[0.0]], 0.5)
+    found = mu_peak(M, [DeltaBlock("real")])
+    assert found.lower == pytest.approx(1 / 0.8, rel=1e-9)  # the pole -0.2 - d is -1 for d = 0.8
+    assert found.frequency == pytest.approx(np.pi / 0.5, rel=1e-9)
+    assert found.delta == pytest.approx(np.array([[0.8]]))
+    found = mu_peak(StateSpace([[-1.0]], [[1.0]], [[0.5]], [[-2.0]]), [DeltaBlock("real")])
+    assert (found.lower, found.frequency) == (pytest.approx(2.0, rel=1e-9), np.inf)
+
+
 def test_many_matrices_are_bounded_as_each_alone():
     """Side by side or alone: the same steps, to rounding that Newton's method does not let grow (1e-6 is what was asked)."""
     rng = np.random.default_rng(5)

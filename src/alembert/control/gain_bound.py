@@ -25,6 +25,7 @@ the entries of N and M tell more than their norms:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,31 +147,32 @@ class _Search:
         return np.asarray(first + second + len(self.poles) * np.finfo(float).eps * (near @ (self.c * self.b)))
 
     def climb(self, low: float, high: float) -> None:
-        """To the peak between two frequencies; where there are several, to one of them. Points lie close to where a
-        parabola through the best three has its top."""
-        w = np.linspace(low, high, _CLIMB)
-        for _ in range(60):
-            gains = self.gains(w)
-            k = int(np.argmax(gains))
-            if gains[k] > self.best:
-                self.best, self.at = float(gains[k]), float(w[k])
-            if (
-                gains.min() >= (1 - _FLAT) * gains[k] or len(w) < 3
-            ):  # or there is no number between the last two
-                break
-            inner = int(np.clip(k, 1, len(w) - 2))
-            (a, b, c), (ga, gb, gc) = (x[inner - 1 : inner + 2] for x in (w, gains))
-            low, high = w[max(k - 1, 0)], w[min(k + 1, len(w) - 1)]
-            left, right = (b - a) * (gb - gc), (b - c) * (gb - ga)
-            top = b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
-            near = np.clip(top, low, high) + (high - low) * _BESIDE
-            w = np.unique(
-                np.concatenate([np.linspace(low, high, _CLIMB), near[(near > low) & (near < high)]])
-            )
+        self.best, self.at = max((self.best, self.at), climbed(self.gains, low, high))
 
     def gains(self, w: Array) -> Array:
         response = (1 / (1j * w[:, None] - self.poles)) @ self.residues
         return np.linalg.norm(response.reshape(-1, *self.D.shape) + self.D, 2, axis=(1, 2))
+
+
+def climbed(gains: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
+    """(gain, frequency) of the peak between two frequencies; where there are several, of one of them. Points lie close to
+    where a parabola through the best three has its top."""
+    w, best, at = np.linspace(low, high, _CLIMB), 0.0, low
+    for _ in range(60):
+        found = gains(w)
+        k = int(np.argmax(found))
+        if found[k] > best:
+            best, at = float(found[k]), float(w[k])
+        if found.min() >= (1 - _FLAT) * found[k] or len(w) < 3:  # or there is no number between the last two
+            break
+        inner = int(np.clip(k, 1, len(w) - 2))
+        (a, b, c), (ga, gb, gc) = (x[inner - 1 : inner + 2] for x in (w, found))
+        low, high = w[max(k - 1, 0)], w[min(k + 1, len(w) - 1)]
+        left, right = (b - a) * (gb - gc), (b - c) * (gb - ga)
+        top = b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+        near = np.clip(top, low, high) + (high - low) * _BESIDE
+        w = np.unique(np.concatenate([np.linspace(low, high, _CLIMB), near[(near > low) & (near < high)]]))
+    return best, at
 
 
 def rounding_of_modes(A: Array, V: Array, inverse: Array, modes: ModalForm) -> tuple[Array, Array]:

@@ -45,8 +45,16 @@ def modal_form(A: Array) -> ModalForm | None:
     if not len(A):
         return None
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = uncoupled_modes(A)
+        found = fast_modes(A)
         return _of_all_states(A) if found is None else found
+
+
+def fast_modes(A: Array) -> ModalForm | None:
+    """Of (2), or of a symmetric matrix; None where A is something else."""
+    if not np.iscomplexobj(A) and np.array_equal(A, A.T):
+        poles, V = np.linalg.eigh(A)
+        return ModalForm(poles + 0j, V + 0j, V.T + 0j)
+    return uncoupled_modes(A)
 
 
 def uncoupled_modes(A: Array) -> ModalForm | None:

@@ -35,6 +35,8 @@ _NEAR = 1e-4
 """relative: nearer than that to the bound from above, nothing else is tried"""
 _REACHES = (1.0, 1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 3e-3, 1e-5, 1e-8)
 """how far real numbers may move in each step: the equation holds after it but for its square"""
+_FOLLOWED = 0.1
+"""of these moves: up to here one eigenvalue is followed, before it is looked for among all"""
 _PROMISING = 0.8
 """of the best found: an eigenvalue below is not followed"""
 
@@ -148,20 +150,20 @@ def _real_ascent(M: Array, structure: Scalings, q: Array) -> Array:
     which is a matter of sorting g/h: numbers go from one bound to the other in that order until the equation holds.
     """
     n, p, m = M.shape
-    q, rows = q.copy(), np.arange(n)
+    q = q.copy()
     into = np.zeros((len(structure.blocks), m, p))
     for k, (w, z) in enumerate(zip(structure.w, structure.z, strict=True)):
         into[k, w, z] = np.eye(structure.blocks[k].rows)
     value = np.zeros(n, complex)
     for step, reach in enumerate(_REACHES):
-        values, right = np.linalg.eig(M @ np.tensordot(q, into, axes=1))
-        merit = np.abs(values.real) - np.abs(values.imag) if step == 0 else -np.abs(values - value[:, None])
-        which = np.argmax(merit, axis=1)
-        value, x = values[rows, which], right[rows, :, which]
-        try:
-            y = np.linalg.inv(right)[rows, which]
-        except np.linalg.LinAlgError:  # one of them has no basis of eigenvectors
-            y = np.linalg.pinv(right)[rows, which]
+        X = M @ np.tensordot(q, into, axes=1)
+        if reach > _FOLLOWED:
+            values = np.linalg.eigvals(X)
+            merit = (
+                np.abs(values.real) - np.abs(values.imag) if step == 0 else -np.abs(values - value[:, None])
+            )
+            value = values[np.arange(n), np.argmax(merit, axis=1)]
+        value, x, y = _eigenvectors(X, value)
         slope = ((y[:, None] @ M)[:, None] @ (into @ x[:, None, :, None]))[..., 0, 0]
         slope *= np.where(value.real < 0, -1.0, 1.0)[:, None]
         excess = value.imag * np.where(value.real < 0, -1.0, 1.0)
@@ -182,11 +184,31 @@ def _real_ascent(M: Array, structure: Scalings, q: Array) -> Array:
     return q
 
 
+def _eigenvectors(X: Array, near: Array) -> tuple[Array, Array, Array]:
+    """Of each matrix the eigenvalue next to `near` with its vectors, x right and y left: (X - near)^-4 is nearly x y^T."""
+    size = np.linalg.norm(X, axis=(1, 2))
+    off = near + 1e-9 * np.where(size > 0, size, 1.0)  # else it is singular where `near` is right
+    try:
+        inverse = np.linalg.inv(X - off[:, None, None] * np.eye(X.shape[1]))
+    except np.linalg.LinAlgError:  # one of them is singular nevertheless
+        inverse = np.linalg.pinv(X - off[:, None, None] * np.eye(X.shape[1]))
+    for _ in range(2):
+        inverse = inverse / np.abs(inverse).max(axis=(1, 2), keepdims=True)
+        inverse = inverse @ inverse
+    n, rows = X.shape[1], np.arange(len(X))
+    i, j = np.divmod(np.argmax(np.abs(inverse).reshape(len(X), -1), axis=1), n)
+    x, y = _unit(inverse[rows, :, j]), inverse[rows, i]
+    product = np.sum(y * x, axis=1)
+    y = y / np.where(product != 0, product, 1.0)[:, None]
+    return np.sum(y * _times(X, x), axis=1), x, y
+
+
 def real_crossing(
     M: StateSpace, blocks: Sequence[DeltaBlock], *, least: float, largest: float
 ) -> tuple[float, float, Array]:
     """(1/|Delta|, frequency, Delta) of the smallest real Delta found that gives the stable, continuous system M, closed by
-    w = Delta z, a pole on the imaginary axis; zeros where there is none with 1/|Delta| between `least` and `largest`."""
+    w = Delta z, a pole on the imaginary axis, or at infinity; zeros where there is none with 1/|Delta| between `least` and
+    `largest`."""
     A, B, C, D = M.matrices
     p, m = D.shape
     structure = Scalings(blocks)
@@ -228,6 +250,8 @@ def real_crossing(
             continue
         values = poles(np.array([t]))[0]
         best, frequency, delta = 1 / t, float(abs(values[np.argmax(values.real)].imag)), t * S + 0.0
+        if np.linalg.svd(np.eye(p) - D @ delta, compute_uv=False)[-1] < 1e-8:
+            frequency = np.inf  # the pole goes to the other side through infinity
     return (best, frequency, delta) if np.any(delta) else (0.0, 0.0, delta)
 
 

@@ -72,8 +72,8 @@ class Proof:
             self.without_phase = Scalings(
                 [DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns) for b in blocks]
             )
-        self.crossing: tuple[float, float, Array] = (0.0, 0.0, np.zeros(M.D.T.shape))
-        """of `real_crossing`, once the peak is known"""
+        self.reached: tuple[float, float, Array] = (0.0, 0.0, np.zeros(M.D.T.shape))
+        """(1/|Delta|, frequency, Delta) of the smallest perturbation met, once the peak is known"""
         self.evaluate = ResponseEvaluator(*M.matrices)
         self.poles: Array
         self.poles, V = np.linalg.eig(M.A) if M.order else (np.zeros(0), np.zeros((0, 0)))
@@ -183,15 +183,17 @@ class Proof:
         M = np.concatenate([self.evaluate(1j * w[:-1]), self.M.D[None].astype(complex)])
         loose = self.scalings if self.without_phase is None else self.without_phase
         above = max(x.level for x in loose.least_of(M, tolerance=1e-2))
-        self.crossing = real_crossing(
+        self.reached = real_crossing(
             self.M, self.scalings.blocks, least=max(SMALLEST * above, 1e-12), largest=2 * above
         )
-        reached = lower_bounds(M, self.scalings.blocks, starts=2)[0]
+        reached, deltas = lower_bounds(M, self.scalings.blocks, starts=2)
         at = int(np.argmax(reached))
-        if self.crossing[0] > reached[at]:
-            size, frequency, _ = self.crossing
+        if self.reached[0] > reached[at]:
+            size, frequency, _ = self.reached
             highest = max(size, self.level(frequency)), frequency
         else:
+            if reached[at] > 0:
+                self.reached = float(reached[at]), float(w[at]), deltas[at]
             highest = max(self.level(float(w[at])), SMALLEST * above), float(w[at])
             if 0 < at < len(w) - 2:
                 highest = max(highest, self._climbed(w[at - 1], w[at + 1], tolerance))

@@ -7,11 +7,12 @@ The gain g is a singular value of G(jw) at some w just where jw is an eigenvalue
     [A + B R^-1 D^T C      g B R^-1 B^T          ]
     [-g C^T S^-1 C         -(A + B R^-1 D^T C)^T ],       R = g^2 - D^T D,   S = g^2 - D D^T                 (2)
 
-(Boyd, Balakrishnan, Kabamba 1989). Bruinsma and Steinbuch (1990, "A fast algorithm to compute the H-infinity norm",
-Systems and Control Letters 14) start at the largest gain found and go up: where (2) still has eigenvalues on the
-axis, the gain between them is larger. The start is taken from every pole and a coarse grid, each peak polished; one
-test then usually suffices. Where the direct part D sets the level, R is nearly singular, and the eigenvalues are
-those of the pencil
+(Boyd, Balakrishnan, Kabamba 1989). Large systems take faster ways, where they prove the level: the impulse response
+(`impulse_bound`), or fractions (`gain_bound`). For the others, Bruinsma and Steinbuch (1990, "A fast algorithm to
+compute the H-infinity norm", Systems and Control Letters 14) start at the largest gain found and go up: where (2) still
+has eigenvalues on the axis, the gain between them is larger. The start is taken from every pole and a coarse grid, each
+peak polished; one test then usually suffices. Where the direct part D sets the level, R is nearly singular, and the
+eigenvalues are those of the pencil
 
     s x = A x + B u,   s l = -A^T l - C^T y,   0 = B^T l + D^T y - g u,   0 = C x + D u - g y.               (3)
 
@@ -25,7 +26,8 @@ import scipy
 
 from alembert.control.gain_bound import PeakGain, bounded_gain
 from alembert.control.gramian import lyapunov
-from alembert.control.modal_form import ModalForm, modal_form
+from alembert.control.impulse_bound import impulse_gain
+from alembert.control.modal_form import ModalForm, fast_modes, modal_form
 from alembert.control.responses import ResponseEvaluator
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
@@ -35,7 +37,7 @@ from alembert.errors import NumericalError
 Array = np.ndarray
 _NEAR_AXIS = 1e-7  # of the largest eigenvalue: double eigenvalues on the axis split by the root of rounding
 _STEPS = 40
-_MODAL_FROM = 30  # states; below, eigenvalues of twice the size take no longer than intervals
+_LARGE = 30  # states; below, eigenvalues of twice the size take no longer than intervals
 
 
 @takes_systems()
@@ -53,12 +55,20 @@ def h2_norm(G: StateSpace) -> float:
 @takes_systems()
 def hinf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest singular value of G over all frequencies; infinite, at its fastest growing pole, for an unstable G."""
-    modes = None if G.is_discrete else _modes(G)
+    if G.is_discrete:
+        return linf_norm(G, tolerance=tolerance) if G.is_stable else _unbounded(G)
+    found, modes = _by_impulses(G, tolerance)
+    if found is not None:
+        return found
     if not (G.is_stable if modes is None else np.all(modes.poles.real < 0)):
-        worst = np.linalg.eigvals(G.A)[int(np.argmax(G.decay()))]
-        at = abs(np.angle(worst)) / G.dt if G.is_discrete else abs(worst.imag)
-        return PeakGain(float("inf"), float(at), float("inf"))
-    return linf_norm(G, tolerance=tolerance) if G.is_discrete else _on_axis(G, modes, tolerance)
+        return _unbounded(G)
+    return _by_modes(G, modes, tolerance)
+
+
+def _unbounded(G: StateSpace) -> PeakGain:
+    worst = np.linalg.eigvals(G.A)[int(np.argmax(G.decay()))]
+    at = abs(np.angle(worst)) / G.dt if G.is_discrete else abs(worst.imag)
+    return PeakGain(float("inf"), float(at), float("inf"))
 
 
 @takes_systems()
@@ -68,19 +78,30 @@ def linf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
         if np.any(np.abs(G.decay()) < 1e-14):
             pole = np.linalg.eigvals(G.A)[int(np.argmin(np.abs(G.decay())))]
             return PeakGain(float("inf"), float(abs(np.angle(pole)) / G.dt), float("inf"))
-        twin = bilinear(G)
-        found = _on_axis(twin, _modes(twin), tolerance)
+        found = _on_axis(bilinear(G), tolerance)
         return PeakGain(found.gain, float(2 * np.arctan(found.frequency) / G.dt), found.upper)
-    return _on_axis(G, _modes(G), tolerance)
+    return _on_axis(G, tolerance)
 
 
-def _modes(G: StateSpace) -> ModalForm | None:
-    return modal_form(G.A) if G.order >= _MODAL_FROM else None
+def _on_axis(G: StateSpace, tolerance: float) -> PeakGain:
+    found, modes = _by_impulses(G, tolerance)
+    return _by_modes(G, modes, tolerance) if found is None else found
 
 
-def _on_axis(G: StateSpace, modes: ModalForm | None, tolerance: float) -> PeakGain:
-    """By intervals where G has modes and they prove it, by eigenvalues otherwise."""
-    found = None if modes is None or not all(G.shape) else bounded_gain(*G.matrices, modes, tolerance)
+def _by_impulses(G: StateSpace, tolerance: float) -> tuple[PeakGain | None, ModalForm | None]:
+    """The gain of a large system without eigenvalues; or its modes, where they are found fast, or nothing else helps."""
+    if G.order < _LARGE or not all(G.shape):
+        return None, None
+    modes = fast_modes(G.A)
+    if modes is not None:
+        return None, modes
+    found = impulse_gain(*G.balanced_scales().matrices, tolerance)
+    return found, modal_form(G.A) if found is None else None
+
+
+def _by_modes(G: StateSpace, modes: ModalForm | None, tolerance: float) -> PeakGain:
+    """By intervals where G has modes and they prove it, by eigenvalues of twice the size otherwise."""
+    found = None if modes is None else bounded_gain(*G.matrices, modes, tolerance)
     return peak_gain(*G.balanced_scales().matrices, tolerance=tolerance) if found is None else found
 
 

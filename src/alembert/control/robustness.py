@@ -141,8 +141,8 @@ def mu_peak(
     proof = Proof(twin, blocks)
     best, at, count = proof.peak(tolerance)
     lower, delta = (0.0, None) if nonlinear else lower_bound(proof.at(at), blocks, starts=starts)
-    if not nonlinear and proof.crossing[0] > lower:
-        lower, at, delta = proof.crossing
+    if not nonlinear and proof.reached[0] > lower:
+        lower, at, delta = proof.reached
     frequency = 2 * np.arctan(at) / M.dt if M.is_discrete else at
     return MuPeak(best * (1 + tolerance), best, min(lower, best), float(frequency), delta, count)
 
