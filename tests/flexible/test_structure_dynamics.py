@@ -1,6 +1,5 @@
 """Linear dynamics of structures: responses, Campbell diagrams, loss of stability, absorbers, maps of gains."""
 
-
 import matplotlib as mpl
 import numpy as np
 import pytest

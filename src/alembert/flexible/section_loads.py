@@ -116,8 +116,8 @@ def section_loads(
     """Moment and force (..., 6) that the part of a beam beyond a node exerts there, in the axes of the section.
 
     `a` are the accelerations of the motion (`model.forward_dynamics`), `wrenches` what acts on frames. Reactions of loops
-    and couplings are those that balance the motion with the efforts `tau` (none by default), which only models with constraints
-    need; where nothing balances it, it is refused. Runs give the same with all their forces as the channel
+    and couplings are those that balance the motion with the efforts `tau` (none by default; without constraints they are
+    not needed); where nothing balances it, it is refused. Runs give the same with all their forces as the channel
     `section:BODY.NODE`.
     """
     check_model("section_loads", model)
