@@ -300,11 +300,11 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
         raise NumericalError(
             f"fit_modes: no mode near {near[k]:.6g} rad/s is seen in this response; leave it out, or guess closer"
         )
-    for k in range(n):
-        zeta = f"zeta_{k + 1}"
+    for mode, guess in enumerate(near, 1):
+        zeta = f"zeta_{mode}"
         if 3 * found.errors[zeta] > found.values[zeta]:
             warn(
-                f"fit_modes: the mode near {near[k]:.6g} rad/s may be none: its damping is {found.values[zeta]:.2g} +- "
+                f"fit_modes: the mode near {guess:.6g} rad/s may be none: its damping is {found.values[zeta]:.2g} +- "
                 f"{found.errors[zeta]:.2g}; where two guesses are for one mode leave one out"
             )
     return found

@@ -135,7 +135,6 @@ def ensemble(
     interval = duration if interval is None else interval
     if step is not None:
         check_steps("ensemble", duration, step)
-    tell_many_members(members, duration, step)
     if keep:
         check_records(
             "ensemble",
@@ -169,6 +168,7 @@ def ensemble(
             },
         ),
     )
+    tell_many_members(members, duration, step)
     with warnings.catch_warnings():
         ignore_what_is_recorded()
         gathered = run.gather(backend, workers, cluster, keep, monitor, progress)
