@@ -56,7 +56,7 @@ Their own changes by (11), for j inboard of k (or k itself), are products of wha
     C(w; v) = E w - n x w - 2 l x v,    E = sum T^ + T^^T + h v^^T + v^ h^T - 2 (h . v^) 1,  T^ = I w^~      (17)
 
 beta, gamma and r have angular parts only. E is how the virtual motion changes the composite inertia. In (14) 2 xi is mu of
-a joint with several speeds. Between these, (13) and S_vv are made symmetric: what is left of (1) there is the commutator of
+a joint with several speeds. Between these, (13) and S_vv are made symmetric: what is left of (11) there is the commutator of
 two displacements, which a chart does not have, and V_P, which does not change with v.
 
 For joints with a constant subspace whose charts are flows, q + s e + t e = q + (s + t) e, and without rotors
