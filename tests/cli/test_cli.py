@@ -1,6 +1,7 @@
 """The command: what it prints, where errors go, and with which exit code."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -8,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import alembert as al
-from alembert.cli import app
+from alembert.cli import app, tasks
 from alembert.model.io import json_schema, load, save
+from alembert.study.task import checked
 
 URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -249,3 +251,49 @@ def test_the_command_line_starts_without_what_computes():
     text = f"import sys, alembert.cli; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("simulate pendulum --gravity 0,0", "--gravity: has 2 entries, expected 3"),
+        ("simulate pendulum --gravity 0,0,nan", "--gravity: is nan, expected a finite number"),
+        ("simulate pendulum --gravity down", "--gravity down: expected X,Y,Z"),
+        ("simulate pendulum --absolute-tolerance -1", "--absolute-tolerance: is -1, expected a positive number"),
+        ("simulate pendulum --position pivot=1 --position pivot=2", "--position pivot=2: 'pivot' is given twice"),
+        ("simulate pendulum --position pivot=nan", "--position pivot: is nan, expected a finite number"),
+        ("linearize arm7 --wrench tool=0,0,0,1,0,inf", "--wrench tool: is inf, expected a finite number"),
+        ("optimise cart_pole --iterations 0", "--iterations: is 0, expected a positive whole number"),
+        ("optimise cart_pole --iterations 2.5", "'--iterations': Input should be a valid integer"),
+        ("optimise cart_pole --tolerance x", "'--tolerance': Input should be a valid number"),
+        ("identify pendulum log.csv --include visc", "--include: is 'visc', expected 'viscous', 'coulomb' or"),
+    ],
+)  # fmt: skip
+def test_values_of_options_that_tasks_do_not_take(line, message):
+    assert message in " ".join(run(*line.split(), code=2).stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("simulate pendulum --gravity 0,0,-1.6", "gravity", (0.0, 0.0, -1.6)),
+        ("simulate pendulum --record energy@50 --record tau", "record", ["energy@50", "tau"]),
+        ("simulate pendulum --absolute-tolerance 1e-9", "absolute_tolerance", 1e-9),
+        ("linearize arm7 --wrench tool=0,0,0,0,0,pi", "wrenches", {"tool": (0.0, 0.0, 0.0, 0.0, 0.0, math.pi)}),
+        ("optimise cart_pole", "limits", True),
+        ("optimise cart_pole --no-limits", "limits", False),
+        ("optimise cart_pole --periodic", "periodic", True),
+        ("optimise cart_pole --iterations 7", "iterations", 7),
+        ("optimise cart_pole --time 0.5,2", "time", (0.5, 2.0)),
+        ("optimise cart_pole --guess last.npz", "guess", "last.npz"),
+    ],
+)  # fmt: skip
+def test_options_of_each_kind_reach_their_task(monkeypatch, line, name, value):
+    made = []
+    monkeypatch.setattr(
+        tasks,
+        "perform",
+        lambda kind, model, given: made.append(checked(kind, tasks.task_options(kind, given))),
+    )
+    run(*line.split())
+    assert getattr(made[0], name) == value

@@ -128,6 +128,7 @@ def test_modes_of_a_measured_response(monkeypatch):
         ),
         (lambda: fl.fit_modes(w, np.abs(H), [5.0]), "type float64, expected .* amplitudes alone do not do"),
         (lambda: fl.fit_modes(w, H, []), "expected positive frequencies"),
+        (lambda: fl.fit_modes(w, H, [5.0, 5.0]), "expected one for each mode"),
         (lambda: fl.fit_modes(w, H, [5.0], damping=0.0), "damping is 0.0"),
         (lambda: fl.fit_modes("w", H, [5.0]), "frequency is 'w', expected numbers"),
         (lambda: fl.fit_response(3, np.zeros(4), {"a": 1.0}), "predict is 3, expected a function"),
@@ -149,6 +150,9 @@ def test_modes_of_a_measured_response(monkeypatch):
     single = 1 / (25 - w**2 + 0.1j * w)
     with pytest.raises(al.NumericalError, match=r"no mode near 16 rad/s|does not tell the parameters"):
         fl.fit_modes(w, single, [5.0, 16.0])  # there is one
+    noisy = single + 1e-3 * rng.normal(size=(2, len(w))).T @ [1, 1j]
+    with pytest.warns(al.AlembertWarning, match="where two guesses are for one mode leave one out"):
+        fl.fit_modes(w, noisy, [5.0, 16.0])
     once = functools.partial(scipy.optimize.least_squares, max_nfev=1)
     monkeypatch.setattr(scipy.optimize, "least_squares", once)
     with pytest.raises(al.NumericalError, match="did not converge"):

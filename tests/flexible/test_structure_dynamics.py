@@ -247,6 +247,31 @@ def test_rigid_motions_are_no_instability():
     assert found.value == pytest.approx(5.0, abs=0.02)  # growth of 1e-5 of a frequency of 200 counts
 
 
+def test_a_free_rod_under_thrust_flutters():
+    """Beal (1965): at 11.12 pi^2 EI / L^2; its fourfold poles at zero are no divergence."""
+    n, P = 10, np.polynomial.legendre
+    x, w = P.leggauss(2 * n)
+    mixed = np.random.default_rng(0).normal(size=(n, n))  # else the rigid motions have zeros to the bit
+
+    def field(order, at):
+        c = np.eye(n)
+        return mixed @ [2.0**order * P.legval(at, P.legder(c[k], order)) for k in range(n)]
+
+    (y, slope, bend), w = (field(k, x) for k in range(3)), w / 2
+    tip, turn = field(0, 1.0), field(1, 1.0)
+
+    def rod(thrust):
+        K = (bend * w) @ bend.T - thrust * ((slope * w * (x + 1) / 2) @ slope.T - np.outer(tip, turn))
+        return al.control.SecondOrder((y * w) @ y.T, np.zeros((n, n)), K, np.eye(n), np.eye(n))
+
+    with pytest.warns(
+        al.AlembertWarning, match="rigid motions grow by up to .* rounding of loads that follow"
+    ):
+        found = fl.stability_boundary(rod, 0.0, 150.0, digits=5)
+    assert found.kind == "flutter"
+    assert found.value == pytest.approx(11.12 * np.pi**2, rel=1e-3)  # printed to four digits; nine shapes
+
+
 def test_free_structures_respond():
     """Against all modes: rigid acceleration, ten modes and inertia relief of the others."""
     fe = straight(8, TUBE)

@@ -174,6 +174,8 @@ def test_a_batch_has_the_bits_of_single_problems(compiled):
     angles = np.linspace(0.3, 0.7, 11)
     batch = compiled.solve(start={"a": angles, "w": 0.0}, inputs={"aim": np.linspace(0, 0.1, 11)})
     assert repr(batch) == "<CompiledResult of 11 problems: 11 converged>"
+    part = compiled.solve(start={"a": angles}, inputs={"aim": np.linspace(0, 0.1, 11)})  # w stays as stated
+    np.testing.assert_array_equal(part.memory, batch.memory)
     for k in (0, 5, 10):
         one = compiled.solve(start={"a": angles[k], "w": 0.0}, inputs={"aim": [0.01 * k]})
         np.testing.assert_array_equal(batch.memory[k], one.memory)

@@ -178,6 +178,34 @@ def test_first_things_first():
     assert np.linalg.norm(null @ g) < 1e-5 * np.linalg.norm(g)
 
 
+@pytest.mark.parametrize("second", ["orientation", "posture"])
+@pytest.mark.parametrize("limits", [True, False])
+def test_what_is_out_of_reach_is_missed_by_no_more_for_tasks_of_lower_priority(arm, second, limits):
+    """The nearest point is that of the first task alone; the second has what freedom is left there."""
+    directions = np.random.default_rng(3).normal(size=(6, 3))
+    far = 2.0 * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
+    first = reach.position("tool", far)
+    other = (
+        reach.orientation("tool", np.eye(3), priority=2)
+        if second == "orientation"
+        else reach.posture(np.full(7, 0.2), priority=2)
+    )
+    with pytest.warns(AlembertWarning, match="out of reach"):
+        alone = al.reach(arm, [first], limits=limits)
+    with pytest.warns(AlembertWarning, match="out of reach"):
+        both = al.reach(arm, [first, other], limits=limits)
+    more = both.errors["position of tool"] - alone.errors["position of tool"]
+    assert np.max(more) < 1e-7  # at most |r_2| / R with R = 1e7; 4e-12 found
+    if second == "posture":
+        assert np.all(np.linalg.norm(both.q - 0.2, axis=-1) < np.linalg.norm(alone.q - 0.2, axis=-1))
+    else:
+        R = np.trace(arm.frame_pose(alone.q, "tool").rotation, axis1=-2, axis2=-1)
+        assert np.all(both.errors["orientation of tool"] < np.arccos((R - 1) / 2))
+    with pytest.warns(AlembertWarning, match="out of reach"):
+        one = al.reach(arm, [reach.position("tool", far[0]), other], limits=limits)
+    assert one.errors["position of tool"] < alone.errors["position of tool"][0] + 1e-7
+
+
 def test_redundancy_goes_to_the_posture_and_to_the_middle(arm, poses):
     x = Pose(poses.rotation[0], poses.translation[0])
     rest = arm.random_configuration(np.random.default_rng(7))

@@ -98,6 +98,14 @@ def test_slow_runs_are_told(model, monkeypatch):
     monkeypatch.setattr(records, "LONG", 99)
     with pytest.warns(al.AlembertWarning, match=r"1 s in steps of 0.01 s are 1e\+02 steps, which take hours"):
         al.simulate(model, [1.0], duration=1.0, step=0.01)
+    monkeypatch.setattr(records, "LONG", 299)
+    for step, told in (
+        (0.01, r"3 members of 1e\+02 steps each, 3e\+02 in all"),
+        (None, "3 members of at least one"),
+    ):
+        with pytest.warns(al.AlembertWarning, match=f"ensemble: {told}.* take hours or days"):
+            al.simulate.ensemble(model, lambda rng: {}, members=3, duration=1.0, step=step,
+                                 integrator="rk4" if step else "dop853", keep=False)  # fmt: skip
 
 
 def test_periods_that_no_grid_has(model):

@@ -234,6 +234,8 @@ def pairs(option: str, entries: list[str] | None) -> dict[str, Any]:
         name, equals, text = entry.partition("=")
         if not equals or not name:
             raise ArgumentError(f"{option} {entry}: expected NAME=VALUE, or NAME=VALUE,VALUE,...")
+        if name in found:
+            raise ArgumentError(f"{option} {entry}: {name!r} is given twice")
         values = [_number(part) for part in text.split(",")]
         found[name] = values if len(values) > 1 else values[0]
     return found

@@ -315,8 +315,11 @@ def perform(kind: type[Task], model: str, given: Mapping[str, Any]) -> None:
         with console.working(f"{kind.model_fields['type'].default}: {found.name}"):
             outcome: TaskResult = task.run(found, Setting(Path(), console.progress()))
     except OptionError as error:
-        name, *rest = map(str, error.place)
-        raise ArgumentError(f"{' '.join([_written(name), *rest])}: {error.what}") from None
+        name, *rest = error.place
+        keys = [
+            key for key in rest if isinstance(key, str)
+        ]  # which number of a list it is stands in what was given
+        raise ArgumentError(f"{' '.join([_written(str(name)), *keys])}: {error.what}") from None
     files = write_outputs(outcome, paths)
     data = {**outcome.data, "files": {key: str(path) for key, path in files.items()}}
     console.answer(data, given["as_json"], *outcome.parts, *(f"wrote {path}" for path in files.values()))

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, unknown
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.arguments import check_known, numbers, unknown
+from alembert.errors import ArgumentError
 from alembert.expression import evaluate, floats
 from alembert.model import Model
 from alembert.model.modal import ModalBody, ModalNode
@@ -32,6 +32,8 @@ from alembert.model.model import check_model
 from alembert.spatial.arrays import skew
 
 Array = np.ndarray
+BALANCED = 1e-6
+"""of the largest effort: accelerations of stiff beams are not known better than 1e-8 or so"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,21 @@ class Cut:
         widened = (self.widened(q, "q"), self.widened(v, "v"), self.widened(a, "v"))
         return self.model.inverse_dynamics(*widened, wrenches=wrenches, parameters=parameters)
 
+    def without_reactions(
+        self, efforts: Array, q: Array, tau: Any, parameters: Mapping[str, Any] | None
+    ) -> tuple[Array, Array]:
+        """The efforts of the cut model less those of its constraints; and what no reactions explain in the whole (..., nv).
+
+        Reactions f are those that, with the efforts tau, balance the whole: J' f = Q - tau. Without the cut both are alike.
+        """
+        stop = self.model.space.of_bodies[self.body].v.stop
+        own = np.delete(efforts, np.s_[stop - 6 : stop], axis=-1) - tau
+        J = self.whole.constraint_jacobian(q, parameters=parameters)
+        J_cut = self.constrained.constraint_jacobian(self.widened(q, "q"), parameters=parameters)
+        f = np.einsum("...ij,...j->...i", np.linalg.pinv(np.swapaxes(J, -1, -2)), own)
+        of_constraints = [np.einsum("...ji,...j->...i", x, f) for x in (J_cut, J)]
+        return efforts - of_constraints[0], own - of_constraints[1]
+
     def load(self, efforts: Array, q: Array, parameters: Mapping[str, float]) -> Array:
         """Moment and force, in the axes of the section, that the part beyond exerts: of the efforts that hold it."""
         stop = self.model.space.of_bodies[self.body].v.stop
@@ -92,20 +109,18 @@ def section_loads(
     body: str,
     node: str,
     *,
+    tau: Any = None,
     wrenches: Mapping[str, Any] | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Array:
     """Moment and force (..., 6) that the part of a beam beyond a node exerts there, in the axes of the section.
 
-    `a` are the accelerations of the motion (`model.forward_dynamics`), `wrenches` what acts on frames, reactions of loops
-    included. Runs give the same with all their forces as the channel `section:BODY.NODE`.
+    `a` are the accelerations of the motion (`model.forward_dynamics`), `wrenches` what acts on frames. Reactions of loops
+    and couplings are those that balance the motion with the efforts `tau` (none by default; without constraints they are
+    not needed); where nothing balances it, it is refused. Runs give the same with all their forces as the channel
+    `section:BODY.NODE`.
     """
     check_model("section_loads", model)
-    if model.is_constrained and wrenches is None:
-        raise UnsupportedError(
-            "section_loads: the model has constraints, whose forces are part of the equilibrium; give their reactions as "
-            "wrenches, or take the channel 'section:...' of a run"
-        )
     for name, value in (parameters or {}).items():
         if np.ndim(value):
             raise ArgumentError(
@@ -114,7 +129,18 @@ def section_loads(
     given = {name: float(value) for name, value in (parameters or {}).items()}
     cut = cut_at(model, body, node, tuple(given.items()))
     values = model.parameter_values | given
-    return cut.load(cut.hold(q, v, a, wrenches, given or None), q, values)
+    efforts = cut.hold(q, v, a, wrenches, given or None)
+    if model.is_constrained:
+        tau = np.zeros(model.nv) if tau is None else numbers("section_loads", "tau", tau, model.nv)
+        rest = cut.hold(q, v, np.zeros_like(efforts[..., 6:]), None, given or None)
+        scale = sum(np.abs(x).max(axis=-1) for x in (efforts, tau, rest))
+        efforts, missing = cut.without_reactions(efforts, np.asarray(q, dtype=float), tau, given or None)
+        if np.any(np.abs(missing).max(axis=-1) > BALANCED * scale):
+            raise ArgumentError(
+                "section_loads: no reactions of the constraints balance this motion; give its efforts as tau=, and as "
+                "wrenches= all that acts on frames"
+            )
+    return cut.load(efforts, q, values)
 
 
 @lru_cache(maxsize=64)

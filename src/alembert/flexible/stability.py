@@ -43,7 +43,7 @@ import scipy
 
 from alembert import arguments
 from alembert.control import SecondOrder
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.expression import floats
 from alembert.model import Model
 from alembert.view import figures
@@ -56,6 +56,8 @@ _GROWTH = 1e-5
 """growth over frequency that counts: poles that meet on the axis are known to the square root of rounding"""
 _STILL = 1e-7
 """of the largest pole: the double poles at zero of rigid motions are known to the square root of rounding"""
+_STILL_UNDER_LOAD = 5e-4
+"""likewise where a follower force makes them fourfold (what turns is pushed aside): a few fourth roots of rounding"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +77,41 @@ def stability_boundary(
     """The first loss of stability of `system(p)` between `low` and `high`, None if there is none at the samples.
 
     The range is sampled, then halved. Poles that grow by less than 1e-5 of the largest frequency seen so far do not count,
-    nor do those of rigid motions, within rounding of zero, where there are some at `low`.
+    nor do those of rigid motions: as many as are zero at `low`, while they are within rounding of it, which is 5e-4 of the
+    largest frequency where loads follow.
     """
     if not (np.isfinite([low, high]).all() and low < high) or samples < 2:
         raise ArgumentError(f"stability_boundary: from {low!r} to {high!r} with {samples!r} samples")
     first = np.abs(_poles(system, low))
     reference = first.max()
-    still = _STILL * reference if (first <= _STILL * reference).any() else 0.0
+    rigid = int(np.count_nonzero(first <= _STILL * reference))
+
+    doubtful: list[float] = []
 
     def worst(p: float) -> complex | None:
         poles = _poles(system, p)
+        poles = poles[np.argsort(np.abs(poles))]
+        still = np.where(np.arange(len(poles)) < rigid, _STILL_UNDER_LOAD * reference, 0.0)
+        doubtful.extend(poles[:rigid].real[poles[:rigid].real > _STILL * reference])
         scale = np.minimum(np.maximum(np.abs(poles), 1e-3 * np.abs(poles).min()), reference)
         grows = (poles.real > _GROWTH * scale) & (np.abs(poles) > still)
         return complex(poles[grows][np.argmax(poles[grows].real)]) if grows.any() else None
 
     if worst(low) is not None:
         raise ArgumentError(f"stability_boundary: the system is unstable at {low:g} already")
+    found = _boundary(worst, low, high, samples, digits)
+    rigid_growth = max((x for x in doubtful if x < _STILL_UNDER_LOAD * reference), default=0.0)
+    if rigid_growth:
+        warn(
+            f"stability_boundary: rigid motions grow by up to {rigid_growth:.2g}/s, which rounding of loads that follow may "
+            "do too, so they do not count; take them out of the system (or hold it) to know"
+        )
+    return found
+
+
+def _boundary(
+    worst: Callable[[float], complex | None], low: float, high: float, samples: int, digits: int
+) -> StabilityBoundary | None:
     grid = np.linspace(low, high, samples + 1)
     for a, b in itertools.pairwise(grid):
         pole = worst(float(b))

@@ -31,7 +31,7 @@ import scipy
 
 from alembert import arguments
 from alembert.control.responses import FrequencyResponse
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.flexible.component_modes import directed, effective_masses, normal_modes, residual
 from alembert.flexible.finite_elements import FiniteElements, modes_up_to
 
@@ -277,6 +277,8 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
         raise ArgumentError(f"fit_modes: {len(w)} frequencies for {n} modes; there is too little")
     if not n or not (near > 0).all():
         raise ArgumentError(f"fit_modes: guesses are {near}, expected positive frequencies")
+    if (np.diff(near) == 0).any():
+        raise ArgumentError(f"fit_modes: guesses are {near}, expected one for each mode")
 
     start = np.log(np.concatenate([near, np.full(n, arguments.positive("fit_modes", "damping", damping))]))
 
@@ -298,6 +300,13 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
         raise NumericalError(
             f"fit_modes: no mode near {near[k]:.6g} rad/s is seen in this response; leave it out, or guess closer"
         )
+    for k in range(n):
+        zeta = f"zeta_{k + 1}"
+        if 3 * found.errors[zeta] > found.values[zeta]:
+            warn(
+                f"fit_modes: the mode near {near[k]:.6g} rad/s may be none: its damping is {found.values[zeta]:.2g} +- "
+                f"{found.errors[zeta]:.2g}; where two guesses are for one mode leave one out"
+            )
     return found
 
 

@@ -386,6 +386,9 @@ class CompiledSolver:
         if not isinstance(given, Mapping):
             raise ArgumentError(f"compiled.solve: {which} is {given!r}, expected a dictionary by names")
         names = ("q", "v") if model is not None else problem.plant.tangent_names
+        if model is None and places is not None and any(np.ndim(x) for x in given.values()):  # others stay
+            own = zip(places.tolist(), self._own_ends[which].tolist(), strict=True)
+            given = {**{names[k]: x for k, x in own}, **given}
         if (
             places is None
             or set(given) != set(names)

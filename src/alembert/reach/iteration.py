@@ -9,11 +9,14 @@ and a level of preferences alone goes along its gradient, projected (Siciliano a
 the error keeps the convergence quadratic, Fan and Yuan 2005, also where rows depend on each other). Columns of joints that
 are at a limit and would leave it, by the gradient, are zero; a step is cut off at the limits. It is taken when
 
-    sum_k |r_k| / 100^k                                                                                     (2)
+    sum_k |r_k| / R^k,    R = 100                                                                           (2)
 
 shrinks, and lambda then shrinks too; otherwise lambda grows. Norms that are not squared let a task of lower priority
-never buy an error of a higher one. A state is done when all that is asked for is within the tolerance (and, where
-something is only preferred, the steps are small), when lambda has grown beyond use, or when (2) has stalled.
+never buy an error of a higher one that can be done. Of one that cannot, the norm is flat where it is least: a lower task
+gains in proportion to a step what the higher one loses with its square, and buys 1 / R of its own. There R is larger, and
+the search begins where the first tasks alone are done best. A state is done when all that is asked for is within the
+tolerance (and, where something is only preferred, the steps are small), when lambda has grown beyond use, or when (2) has
+stalled.
 """
 
 from __future__ import annotations
@@ -50,9 +53,11 @@ ROUNDING = 1e-14
 DEPENDENT = 1e-11
 """of the largest pivot, likewise, where a level says what it leaves free to those below it"""
 LOOPS = 4.0
-"""weight of the loops next to the first tasks in (2), instead of 100, while several starts are tried: a step along a task
+"""weight of the loops next to the first tasks in (2), instead of R, while several starts are tried: a step along a task
 opens curved loops by its square, which 100 hardly allows (82 iterations in the median instead of 9 for a bay of a truss).
-The last search, from the nearest that was found, has 100, so that loops are closed where a task is out of reach"""
+The last search, from the nearest that was found, has R, so that loops are closed where a task is out of reach"""
+USUAL, STRICT = 100.0, 1e7
+"""R in (2), and at the end where the first tasks are out of reach: what others buy of them is then below rounding"""
 STALLED, PATIENCE = 1e-3, 4
 """a state that shrinks (2) by less than this part, so many times in a row, will not get there"""
 
@@ -167,7 +172,7 @@ class TaskLevels:
         return TaskRows(root * found.residual, root * found.jacobian, found.errors)
 
     def kernel(self, structure: str) -> Kernel:
-        """start, targets, bounds (lower, upper), settings (tolerance, iterations, patient) -> q, errors, status.
+        """start, targets, bounds (lower, upper), settings (tolerance, iterations, patient, R) -> q, errors, status.
 
         `status` is (2) and the iterations. Without patience, a state that stalls is given up.
         """
@@ -176,7 +181,7 @@ class TaskLevels:
             Argument("start", (model.nq,), f"the model has {model.nq} coordinates"),
             Argument("targets", (sum(self.widths),)),
             Argument("bounds", (2 * len(self.bounded),)),
-            Argument("settings", (3,)),
+            Argument("settings", (4,)),
         ]
         if model.parameters:
             arguments.append(Argument("parameters", (len(model.parameters),)))
@@ -284,7 +289,7 @@ class TaskLevels:
         tolerance, most, patient = settings[0], settings[1], settings[2]
         errors_new, r_new = new[: layout.errors], new[layout.errors : layout.errors + layout.rows]
         J_new = new[layout.errors + layout.rows :]
-        weights = self._weights(len(sizes), patient)
+        weights = self._weights(len(sizes), patient, settings[3])
         merit_new = _merit(_split(r_new, sizes), weights)
         going = 1 - s["done"]  # what is done takes nothing new, and so stays as it is
         better = ca.logic_and(going, merit_new < s["merit"])
@@ -338,11 +343,11 @@ class TaskLevels:
             }
         )
 
-    def _weights(self, count: int, patient: ca.SX) -> list[ca.SX]:
+    def _weights(self, count: int, patient: ca.SX, ratio: ca.SX) -> list[ca.SX]:
         """Of the levels in (2)"""
-        weights = [ca.SX(100.0**-k) for k in range(count)]
+        weights = [1 / ratio**k for k in range(count)]
         if self.held and count > 1:
-            weights[0] = ca.if_else(patient == 0, LOOPS / 100.0, 1.0)
+            weights[0] = ca.if_else(patient == 0, LOOPS / ratio, 1.0)
         return weights
 
     def _step(

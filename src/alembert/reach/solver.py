@@ -17,7 +17,7 @@ import numpy as np
 
 from alembert.arguments import check_known, common, names, numbers, real, whole
 from alembert.errors import ArgumentError, UnsupportedError, warn
-from alembert.reach.iteration import MOST, TaskLevels
+from alembert.reach.iteration import MOST, STRICT, USUAL, TaskLevels
 from alembert.reach.tasks import ReachTask, Symbols, read
 from alembert.spatial import Pose
 
@@ -88,6 +88,8 @@ STAGE = 10
 """iterations after which targets of a batch that are reached leave it, so that no lane waits for its neighbours"""
 PATIENT = 7
 """further starts at the end, with all the iterations that there are: a vector of eight with the nearest that was found"""
+RATIOS = (USUAL, 1e3, 1e5)
+"""R one after the other where the first tasks are out of reach, before the first tasks take back what was bought"""
 FEW = 256
 """targets for which that is not worth while"""
 CLOSED = "loops and couplings"
@@ -135,8 +137,10 @@ def reach(
 
 def solver(model: Model, tasks: Any, *, fixed: Sequence[str] = ()) -> ReachSolver:
     """Compiled inverse kinematics for tasks of this kind: call it with new targets, as often as you like."""
-    given = read("reach", model, tasks)
-    held = _held(model, fixed)
+    return _solver(model, read("reach", model, tasks), _held(model, fixed))
+
+
+def _solver(model: Model, given: Sequence[ReachTask], held: tuple[int, ...]) -> ReachSolver:
     key = ("reach", tuple((task.structure, task.priority, task.target.shape[-1]) for task in given), held)
     kept = model.compute.kernels
     own = any(not task.structure for task in given)
@@ -166,7 +170,7 @@ class ReachSolver:
         moving = [k for k in range(model.nv) if k not in held]
         if not moving:
             raise ArgumentError("reach: no joint is left to move; fixed names them all")
-        self.model, self.tasks = model, tuple(tasks)
+        self.model, self.tasks, self._held = model, tuple(tasks), held
         self.problem = TaskLevels(model, self.tasks, moving)
         self.kernel = kernel or self.problem.kernel(self._structure(held))
         labels, units = ([CLOSED], [""]) if self.problem.held else ([], [])
@@ -183,7 +187,7 @@ class ReachSolver:
         self._coordinates = np.array(list(self.problem.bounded.values()), dtype=int)
         self._still = self._not_moving()
         self._starts: dict[tuple[bytes, int], tuple[np.random.Generator, list[Array]]] = {}
-        self._settings: dict[tuple[float, int, float], Array] = {}
+        self._settings: dict[tuple[float, int, float, float], Array] = {}
         self._length = model.nq, f"; the model has {model.nq} coordinates"
         self._widths, self._adds = self.problem.widths, model.space.is_vector_space
         self._has_parameters = bool(model.parameters)
@@ -206,9 +210,16 @@ class ReachSolver:
 
     # --- one target -------------------------------------------------------------------------------------------------
 
-    def _numbers(self, tolerance: float, iterations: int, patient: float) -> Array:
+    @cached_property
+    def _first_alone(self) -> tuple[ReachSolver, Array]:
+        """Of the tasks of the first priority, without the others; and the places of their numbers in `targets`."""
+        asked = [task.priority == self.problem.first for task in self.tasks]
+        tasks = [task for task, own in zip(self.tasks, asked, strict=True) if own]
+        return _solver(self.model, tasks, self._held), np.flatnonzero(np.repeat(asked, self._widths))
+
+    def _numbers(self, tolerance: float, iterations: int, patient: float, ratio: float = USUAL) -> Array:
         """As the kernel takes them."""
-        key = (tolerance, iterations, patient)
+        key = (tolerance, iterations, patient, ratio)
         if key not in self._settings:
             if len(self._settings) > 64:
                 self._settings.clear()
@@ -447,7 +458,11 @@ class _Search:
             reached = by._is_reached(found[1], tolerance)
             if reached or not found[2][0] >= status[0]:
                 q, errors, status = found
-        if not reached:
+        if not reached and len(by.problem.levels) > 1:
+            rest = [x[None] for x in self.last]
+            q, errors, status = (x[0] for x in self._by_priority(start[None], self.data[None], rest))
+            reached = by._is_reached(errors, tolerance)
+        elif not reached:
             given, more = self._patient(q[None], start[None], self.data[None], [x[None] for x in self.last])
             found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
             k, good = self._best(found)
@@ -455,6 +470,37 @@ class _Search:
                 q, errors, status = (x[k[0]] for x in found)
                 reached = bool(good[0])
         return q, errors, int(status[1]), reached, tried
+
+    def _by_priority(self, start: Array, data: Array, last: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """What the first tasks alone find, from where the others get what those leave free: q, errors, status by rows."""
+        first, places = self.by._first_alone
+        alone = _Search(
+            first,
+            data[:, places],
+            self.bounds,
+            tuple(last),
+            self.tolerance,
+            self.most,
+            self.restarts,
+            self.seed,
+        )
+        q = alone.many(start, start.shape[:1])[0]
+
+        def follow(by: ReachSolver, q: Array, ratio: float) -> tuple[Array, Array, Array]:
+            of = data if by is self.by else data[:, places]
+            settings = by._numbers(self.tolerance, MOST, 1.0, ratio)
+            found: tuple[Array, Array, Array] = by.kernel(q, of, self.bounds, settings, *last)
+            return found
+
+        found, eased = follow(self.by, q, STRICT), q
+        for (
+            ratio
+        ) in RATIOS:  # steps along what the first leave free are long only while they may cost something
+            eased = follow(self.by, eased, ratio)[0]
+        other = follow(self.by, follow(first, eased, USUAL)[0], STRICT)
+        better = other[2][:, :1] < found[2][:, :1]
+        q, errors, status = (np.where(better, b, a) for a, b in zip(found, other, strict=True))
+        return q, errors, status
 
     def _patient(
         self, q: Array, start: Array, data: Array, last: Sequence[Array]
@@ -512,7 +558,11 @@ class _Search:
             used[again] = 0
             left = np.sort(np.concatenate([on, again]))  # while all are left, `at` is taken as it is
         lost = np.flatnonzero(~reached)
-        if len(lost):
+        if len(lost) and len(by.problem.levels) > 1:
+            found = self._by_priority(starts[lost], data[lost], [x[lost] for x in last])
+            q[lost], errors[lost], iterated[lost] = found[0], found[1], found[2][:, 1]
+            reached[lost] = by._are_reached(found[1], tolerance)
+        elif len(lost):
             given, more = self._patient(q[lost], starts[lost], data[lost], [x[lost] for x in last])
             found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
             k, good = self._best(found)

@@ -72,13 +72,7 @@ def balanced(run: Run, body: str, node: str, parameters: Mapping[str, float]) ->
         Q = Q - kept - other
     if model.is_constrained:
         tau = np.where(system.prescribed, run.required_efforts, run.efforts)
-        stop = cut.model.space.of_bodies[body].v.stop
-        own = (
-            np.delete(Q, np.s_[stop - 6 : stop], axis=-1) - tau
-        )  # (1): without the cut the models are the same
-        J, J_cut = model.constraint_jacobian(run.q, parameters=values), cut.constrained.constraint_jacobian(q)
-        f = np.einsum("...ij,...j->...i", np.linalg.pinv(np.swapaxes(J, -1, -2)), own)
-        Q = Q - np.einsum("...ji,...j->...i", J_cut, f)
+        Q, _ = cut.without_reactions(Q, run.q, tau, values)
     return cut.load(Q, run.q, parameters)
 
 

@@ -220,6 +220,8 @@ def _why(model: Model, q: Array, first: str) -> str:
     return f"{why}{first}; a smaller step may help"
 
 
+DRAWN = 100.0
+"""steps that take as long as drawing a member does"""
 COUNTED = 2**53
 """steps; their number is kept as a double"""
 LONG = 1e9
@@ -266,6 +268,16 @@ def tell_many_steps(who: str, duration: float, step: float) -> None:
         warn(
             f"{who}: {duration:g} s in steps of {step:g} s are {duration / step:.2g} steps, which take hours or days; a "
             "shorter duration or a larger step helps"
+        )
+
+
+def tell_many_members(members: int, duration: float, step: float | None) -> None:
+    each = 1.0 if step is None else duration / step
+    if members * max(each, DRAWN) > LONG:
+        steps = f"{each:.2g} steps" if step is not None else "at least one step"
+        warn(
+            f"ensemble: {members:.2g} members of {steps} each, {members * each:.2g} in all, take hours or days; give fewer "
+            "members or a larger step, or a checkpoint= to go on from"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -138,10 +139,17 @@ def _whole(value: int) -> int:
     return value
 
 
+def _finite(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"is {value:g}, expected a finite number")
+    return values
+
+
 Number: Any = Default
 Positive: Any = Annotated[Number, AfterValidator(_positive)]
 Count: Any = Annotated[int, Field(strict=True), AfterValidator(_whole)]
-Numbers: Any = annotation(tuple[float, ...])
+Numbers: Any = Annotated[annotation(tuple[float, ...]), AfterValidator(_finite)]
 """one number or a list of them"""
 
 

@@ -40,7 +40,13 @@ from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.feedback import states_of
 from alembert.simulate.inputs import Table, no_table_alone
-from alembert.simulate.records import Progress, check_records, check_steps, check_times
+from alembert.simulate.records import (
+    Progress,
+    check_records,
+    check_steps,
+    check_times,
+    tell_many_members,
+)
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
 """members in a block, and into how many blocks a small ensemble is cut"""
@@ -129,6 +135,7 @@ def ensemble(
     interval = duration if interval is None else interval
     if step is not None:
         check_steps("ensemble", duration, step)
+    tell_many_members(members, duration, step)
     if keep:
         check_records(
             "ensemble",
