@@ -11,18 +11,15 @@ from control_helpers import random_system
 from alembert.control import (
     SecondOrder,
     StateSpace,
-    gain_bound,
     linf_norm,
     load_mat,
+    norms,
     static,
     tf,
 )
-from alembert.control.gramian import lyapunov, second_order_solution
-from alembert.control.impulse_bound import impulse_gain
-from alembert.control.modal_form import modal_form
-from alembert.control.norms import peak_gain
-from alembert.control.responses import ResponseEvaluator
-from alembert.control.sampling import bilinear
+from alembert.control.gramian import lyapunov, modal_form, second_order_solution
+from alembert.control.norms import impulse_gain, peak_gain
+from alembert.control.responses import ResponseEvaluator, bilinear
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import mass_chain, power_system, three_modes
 
@@ -58,7 +55,7 @@ def test_rounding_of_modes_is_bounded_entry_by_entry():
     modes = modal_form(A)
     np.testing.assert_allclose(modes.inverse @ modes.V, np.eye(31), atol=1e-11)  # condition 1e3, 31 terms
     spoiled, inverse = A + 1e-3, 1.001 * modes.inverse
-    N, M = gain_bound.rounding_of_modes(spoiled, modes.V, inverse, modes)
+    N, M = norms.rounding_of_modes(spoiled, modes.V, inverse, modes)
     np.testing.assert_allclose(N, np.abs(inverse @ (spoiled @ modes.V - modes.V * modes.poles)), atol=1e-11)
     np.testing.assert_allclose(M, np.abs(inverse @ modes.V - np.eye(31)), atol=1e-11)
 
@@ -208,7 +205,7 @@ def _gain_with_more_digits(G, w):
 def test_a_climb_between_neighbours_ends():
     """Of an interval without numbers inside, as rounding may leave; found on another processor."""
     G = _structure(np.random.default_rng(0), 20)
-    search = gain_bound._Search(*G.matrices, modal_form(G.A), 1e-9)
+    search = norms._Search(*G.matrices, modal_form(G.A), 1e-9)
     search.climb(1.0, float(np.nextafter(1.0, 2.0)))
     assert search.best == pytest.approx(np.linalg.norm(G.frequency_response([1.0]).response[0], 2), rel=1e-9)
 

@@ -14,6 +14,7 @@ from alembert.control import (
     disk_margins,
     dksyn,
     feedback,
+    hinf,
     hinf_norm,
     hinfsyn,
     lft,
@@ -21,7 +22,6 @@ from alembert.control import (
     mu,
     mu_peak,
     mu_response,
-    mu_synthesis,
     multiloop_disk_margin,
     series,
     stability_margin,
@@ -29,8 +29,8 @@ from alembert.control import (
     tf,
     worst_case_gain,
 )
+from alembert.control.hinf import fitted_magnitude
 from alembert.control.mu_proof import Proof
-from alembert.control.mu_synthesis import fitted_magnitude
 from alembert.control.mu_upper import Scalings
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import distillation, himat
@@ -264,7 +264,7 @@ def test_d_k_iteration_returns_what_can_be_proven(monkeypatch):
             raise NumericalError("mu_peak: no proof")
         return mu_peak(M, blocks, **options)
 
-    monkeypatch.setattr(mu_synthesis, "mu_peak", only_the_second)
+    monkeypatch.setattr(hinf, "mu_peak", only_the_second)
     found = dksyn(P, [SCALAR, SCALAR, DeltaBlock("full", 2)], tolerance=5e-3, **given)
     assert found.closed_loop is proofs[1]
     assert found.peak.peak == pytest.approx(found.history[0], abs=1e-2)
@@ -272,7 +272,7 @@ def test_d_k_iteration_returns_what_can_be_proven(monkeypatch):
     def never(*_, **__):
         raise NumericalError("mu_peak: no proof")
 
-    monkeypatch.setattr(mu_synthesis, "mu_peak", never)
+    monkeypatch.setattr(hinf, "mu_peak", never)
     with pytest.raises(
         NumericalError, match="dksyn: of no controller found the peak can be proven; mu_peak: no"
     ):

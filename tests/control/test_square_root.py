@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from alembert import control
-from alembert.control.square_root import SquareRootKalman, correction, triangular_root
+from alembert.control.quadratic import SquareRootKalman, correction, triangular_root
 from alembert.errors import ArgumentError, NumericalError
 
 PLANT = control.c2d(control.tf([1], [1, 0.2, 4]), 0.1)

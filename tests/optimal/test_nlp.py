@@ -113,7 +113,7 @@ def test_compiled_and_interpreted(monkeypatch):
     first, second = forms(reach(), "dmoc", 8)[1].program, forms(reach(), "dmoc", 8)[1].program
     w, y = 0.1 + rng.normal(size=first.size), rng.normal(size=first.rows)
     found = first.first(w)[2:], first.second(w, 1.0, y)
-    monkeypatch.setattr("alembert.optimal.blocks.FEW", 1)
+    monkeypatch.setattr("alembert.optimal.forms.FEW", 1)
     again = second.first(w)[2:], second.second(w, 1.0, y)
     for one, two in zip((*found[0], found[1]), (*again[0], again[1]), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-12 * np.abs(one).max())
@@ -126,7 +126,7 @@ def test_second_derivatives_from_products(monkeypatch):
         w, y = 0.1 + rng.normal(size=one.program.size), rng.normal(size=one.program.rows)
         found = one.program.second(w, 0.7, y)
         with monkeypatch.context() as shorter:
-            shorter.setattr("alembert.optimal.blocks._by_products_shorter", lambda *_: True)
+            shorter.setattr("alembert.optimal.forms._by_products_shorter", lambda *_: True)
             again = two.program.second(w, 0.7, y)
         np.testing.assert_allclose(again, found, atol=1e-12 * np.abs(found).max())
 

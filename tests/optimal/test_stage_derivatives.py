@@ -9,10 +9,10 @@ import pytest
 import alembert as al
 from alembert.optimal import Problem, System, effort, guess, running
 from alembert.optimal import evaluation as evaluation_module
-from alembert.optimal.condensing import eliminated
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Newton
 from alembert.optimal.schemes import scheme
+from alembert.optimal.stage_derivatives import eliminated
 from alembert.optimal.stages import cut
 
 CURVED = running(lambda s: 0.1 * ca.sumsqr(s.v) + ca.cos(s.q[-1]))

@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.joints import REGISTRY
-from alembert.sensitivity.curvature import INVERSE_DYNAMICS_CURVATURE, has_curvature
+from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_CURVATURE, has_curvature
 from alembert.sweeps import expressions
 
 KINDS = {"revolute", "prismatic", "screw", "cylindrical", "spherical", "translational", "free"}

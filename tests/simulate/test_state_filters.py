@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 import alembert as al
 from alembert import control, library
-from alembert.control.square_root import SquareRootKalman
+from alembert.control.quadratic import SquareRootKalman
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Sensor
 from alembert.simulate import Measured, Sampled, StateFilter

@@ -9,7 +9,7 @@ import pytest
 
 import alembert
 from alembert import flexible, library, sensitivity, sweeps
-from alembert.sensitivity import curvature, products, regressor
+from alembert.sensitivity import inverse_dynamics, products, regressor
 from alembert.spatial import Force, Motion
 from alembert.sweeps import Program, Tree, expressions, twin
 from alembert.sweeps import operators as spatial_operators
@@ -17,7 +17,7 @@ from alembert.sweeps import program as programs
 from alembert.sweeps.kinds import kinds
 from alembert.sweeps.node import Node, Record, RigidAttachment
 
-MODULES = (sweeps, sensitivity, spatial_operators, twin, curvature, regressor)
+MODULES = (sweeps, sensitivity, spatial_operators, twin, inverse_dynamics, regressor)
 PROGRAMS = {
     program.name: program
     for module in MODULES

@@ -19,22 +19,21 @@ from alembert.sweeps.operators import INNOVATIONS
 
 EPS = np.finfo(float).eps
 TESTS = Path(__file__).parents[1]
-FAST = {
-    "sweeps.dynamics": ("P - U D^-1 U^T", "sweeps/test_references.py"),
-    "sensitivity.mass_factor": ("alembert.sweeps.operators", "sweeps/test_references.py"),
-    "sensitivity.inverse_dynamics": ("alembert.sweeps.dynamics", "sensitivity/test_derivatives.py"),
-    "sensitivity.products": ("alembert.sensitivity.traces", "sensitivity/test_products.py"),
-    "sensitivity.curvature": ("alembert.sensitivity.products", "sensitivity/test_curvature.py"),
-    "sensitivity.traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
-    "sensitivity.adjoint_traces": ("alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
-    "sensitivity.regressor": ("alembert.sweeps.dynamics", "sensitivity/test_regressor.py"),
-}
-"""module -> its reference, and the tests that hold the two equal"""
+FAST = (
+    ("sweeps.dynamics", "P - U D^-1 U^T", "sweeps/test_references.py"),
+    ("sensitivity.mass_factor", "alembert.sweeps.operators", "sweeps/test_references.py"),
+    ("sensitivity.inverse_dynamics", "alembert.sweeps.dynamics", "sensitivity/test_derivatives.py"),
+    ("sensitivity.products", "alembert.sensitivity.traces", "sensitivity/test_products.py"),
+    ("sensitivity.inverse_dynamics", "alembert.sensitivity.products", "sensitivity/test_curvature.py"),
+    ("sensitivity.traces", "alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
+    ("sensitivity.adjoint_traces", "alembert.sensitivity.products", "sensitivity/test_rolled_products.py"),
+    ("sensitivity.regressor", "alembert.sweeps.dynamics", "sensitivity/test_regressor.py"),
+)
+"""a module, a reference that it names, and the tests that hold the two equal"""
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_the_reference_is_named(name):
-    reference, tests = FAST[name]
+@pytest.mark.parametrize(("name", "reference", "tests"), FAST)
+def test_the_reference_is_named(name, reference, tests):
     text = importlib.import_module(f"alembert.{name}").__doc__
     _, found, sentence = text.partition("Reference: ")
     assert found, f"{name}: the docstring names no reference"

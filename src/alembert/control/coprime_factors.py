@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.arguments import takes_systems
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import alike, append, close, common_dt, same_units, series, static
 from alembert.control.norms import linf_norm
 from alembert.control.reachability import lost_modes, refuse_lost_modes
+from alembert.control.responses import bilinear, from_bilinear
 from alembert.control.riccati import care
-from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
 from alembert.control.transfer import weight_of
 from alembert.errors import ArgumentError, NumericalError
 

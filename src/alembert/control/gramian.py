@@ -1,49 +1,192 @@
-"""Gramians and Hankel singular values of stable systems.
+"""Gramians and Hankel singular values of stable systems; and the poles and modes of a matrix A, which serve them.
 
-    A P + P A^T + B B^T = 0,    A^T Q + Q A + C^T C = 0,    sigma^2 = eig(P Q)                               (1)
+Poles and modes make a system a sum of fractions:
+
+    A = V diag(poles) V^-1,        C (s - A)^-1 B = sum_k (C V)_k (V^-1 B)_k / (s - pole_k)                  (1)
+
+A mechanical system of the states q and S^-1 q', S diagonal,
+
+    A = [0 S; -S^-1 K  -S^-1 D S],        q'' + D q' + K q = 0,                                              (2)
+
+takes an eigenvalue problem of half the size where damping does not couple its modes: with K Phi = Phi diag(k) and
+D Phi = Phi diag(d), its poles are those of s^2 + d s + k, its vectors (phi, S^-1 phi pole).
+
+Gramians and Hankel singular values,
+
+    A P + P A^T + B B^T = 0,    A^T Q + Q A + C^T C = 0,    sigma^2 = eig(P Q)                               (3)
 
 by the method of Bartels and Stewart (1972), both from one Schur form; for mechanical systems, where it can be, from
 their modes (`second_order_lyapunov`). Factors P = S S^T come without P itself (Hammarling 1982), so that small singular
 values keep their digits: with A upper triangular, from the last state to the first,
 
-    s = |b| / t,   t = sqrt(-2 Re a),   (A_1 + conj(a)) u = -B_1 b^H t / |b| - a_1 s,   B_1 <- B_1 - t u b / |b|    (2)
+    s = |b| / t,   t = sqrt(-2 Re a),   (A_1 + conj(a)) u = -B_1 b^H t / |b| - a_1 s,   B_1 <- B_1 - t u b / |b|    (4)
 
 for the last diagonal entry a, the column a_1 above it, and the last row b of B. Sampled systems go through `bilinear`.
 
 Lyapunov equations of mechanical systems, in the modes of half their size.
 
-    A X + X A^T + Q = 0,        A = [0 S; -S^-1 K  -S^-1 D S],   S diagonal                                  (3)
+    A X + X A^T + Q = 0,        A = [0 S; -S^-1 K  -S^-1 D S],   S diagonal                                  (5)
 
 has the positions and the scaled velocities of q'' + D q' + K q = 0 as states. In the modes K Phi = Phi diag(k), and
 with damping of d_i in mode i, the equation of the modes i and j has four unknowns,
 
     x12 = (k_j s (q12 - q21 - d_i q11) - c (k_j q11 + q22 + s q12)) / (c^2 + s (d_i k_j + d_j k_i)),
-    x22 = (c x12 + k_j q11 + q22) / s,      x11 = (x22 - d_j x12 + q12) / k_j,                               (4)
+    x22 = (c x12 + k_j q11 + q22) / s,      x11 = (x22 - d_j x12 + q12) / k_j,                               (6)
     x21 = -q11 - x12,       s = d_i + d_j,   c = k_j - k_i,
 
 so that all of X takes one eigenvalue problem of half the size and some products. Damping that couples modes a
-little is put right by solving (4) again for what is left of the equation, until nothing is. The equation of A^T is
+little is put right by solving (6) again for what is left of the equation, until nothing is. The equation of A^T is
 that of A in other coordinates: [0 1; -k -d]^T = Z^-1 [0 1; -k -d] Z with Z = diag(1, -k).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy
 
-from alembert.control.modal_form import modes_of_stiffness, second_order_form
+from alembert.control.arguments import takes_systems
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
 from alembert.errors import NumericalError
 
 Array = np.ndarray
+WELL_CONDITIONED = 1e5
+"""condition up to which modes are used: they lose at most five digits"""
+_UNCOUPLED = 1e-13  # of the largest entry of D in modes: what rounding leaves beside the diagonal
+
+
+@dataclass(frozen=True, eq=False)
+class ModalForm:
+    """(1), with vectors of any length."""
+
+    poles: Array
+    V: Array
+    inverse: Array
+
+
+def conjugate_pairs(poles: Array) -> tuple[Array, Array, Array]:
+    """Of a real matrix: which poles are above the axis, their conjugates in the same order, and the real ones."""
+    sides = (np.flatnonzero(side) for side in (poles.imag > 0, poles.imag < 0))
+    # equal ones stay in the order in which they came
+    above, below = (k[np.lexsort((np.abs(poles[k].imag), poles[k].real))] for k in sides)
+    return above, below, np.flatnonzero(poles.imag == 0)
+
+
+def modal_form(A: Array) -> ModalForm | None:
+    """None where poles are multiple, or nearly so, and (1) would lose digits."""
+    if not len(A):
+        return None
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = fast_modes(A)
+        return _of_all_states(A) if found is None else found
+
+
+def fast_modes(A: Array) -> ModalForm | None:
+    """Of (2), or of a symmetric matrix; None where A is something else."""
+    if not np.iscomplexobj(A) and np.array_equal(A, A.T):
+        poles, V = np.linalg.eigh(A)
+        return ModalForm(poles + 0j, V + 0j, V.T + 0j)
+    return uncoupled_modes(A)
+
+
+def uncoupled_modes(A: Array) -> ModalForm | None:
+    """Of (2), or of its transpose; None where A is something else, or damping couples the modes."""
+    if np.iscomplexobj(A):
+        return None
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = _of_uncoupled_modes(A)
+        if found is not None:
+            return found
+        turned = _of_uncoupled_modes(A.T)
+    return None if turned is None else ModalForm(turned.poles, turned.inverse.T, turned.V.T)
+
+
+def second_order_form(A: Array) -> tuple[Array, Array, Array] | None:
+    """(S, K, D) of (2), or None where A is not of this form."""
+    half = len(A) // 2
+    S = np.diag(A[:half, half:])
+    if len(A) % 2 or not half or np.any(A[:half, :half]) or np.any(S <= 0):
+        return None
+    if np.count_nonzero(A[:half, half:]) != half:
+        return None
+    return S, -S[:, None] * A[half:, :half], -S[:, None] * A[half:, half:] / S
+
+
+def modes_of_stiffness(K: Array) -> tuple[Array, Array, Array] | None:
+    """(k, Phi, Phi^-1), or None where they are not real or not well conditioned."""
+    if np.array_equal(K, K.T):
+        k, Phi = np.linalg.eigh(K)
+        return k, Phi, Phi.T
+    k, Phi = np.linalg.eig(K)
+    if np.iscomplexobj(k):
+        return None
+    try:
+        inverse = np.linalg.inv(Phi)
+    except np.linalg.LinAlgError:
+        return None
+    if np.linalg.norm(Phi, 1) * np.linalg.norm(inverse, 1) > WELL_CONDITIONED * len(k):
+        return None
+    return k, Phi, inverse
+
+
+def _of_uncoupled_modes(A: Array) -> ModalForm | None:
+    form = second_order_form(A)
+    modes = None if form is None else modes_of_stiffness(form[1])
+    if form is None or modes is None:
+        return None
+    k, Phi, inverse = modes
+    D = inverse @ form[2] @ Phi
+    d = np.diag(D).copy()
+    if np.abs(D - np.diag(d)).max() > _UNCOUPLED * np.abs(D).max(initial=1e-300):
+        return None
+    far = -d / 2 - np.copysign(1, d) * np.sqrt((d * d / 4 - k).astype(complex))
+    near = np.where(far.imag == 0, k / far, far.conj())
+    pole, other = np.concatenate([far, near]), np.concatenate([near, far])
+    # in the coordinates (eta, eta' / sqrt(k)) of a mode
+    squares = np.abs(np.concatenate([k, k]))
+    condition = np.sqrt((squares + np.abs(pole) ** 2) * (squares + np.abs(other) ** 2) / squares)
+    if not np.all(condition <= WELL_CONDITIONED * np.abs(pole - other)):
+        return None
+    # q = Phi (z1 + z2), q' = Phi (pole1 z1 + pole2 z2)
+    both, rows = np.hstack([Phi, Phi]), np.vstack([inverse, inverse]) / (pole - other)[:, None]
+    V = np.vstack([both, both * pole / form[0][:, None]])
+    return ModalForm(pole, V, np.hstack([-rows * other[:, None], rows * form[0]]))
+
+
+def _of_all_states(A: Array) -> ModalForm | None:
+    scale = np.ones(len(A))
+    if not np.iscomplexobj(A):
+        A, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
+    poles, V = np.linalg.eig(A)
+    try:
+        inverse = np.linalg.inv(V) if np.iscomplexobj(A) else _inverse_of_pairs(poles, V)
+    except np.linalg.LinAlgError:
+        return None
+    # the columns of V have length one: the rows of the inverse say how much more a pole moves than A
+    if not np.linalg.norm(inverse, axis=1).max() <= WELL_CONDITIONED:
+        return None
+    return ModalForm(poles, V * scale[:, None], inverse / scale)
+
+
+def _inverse_of_pairs(poles: Array, V: Array) -> Array:
+    """V^-1 of conjugate pairs of columns, by that of their real and imaginary parts."""
+    above, below, real = conjugate_pairs(poles)
+    k = len(above)
+    rows = np.linalg.inv(np.hstack([V[:, above].real, V[:, above].imag, V[:, real].real]))
+    found = np.empty(V.shape, complex)
+    found[above] = (rows[:k] - 1j * rows[k : 2 * k]) / 2
+    found[below], found[real] = found[above].conj(), rows[2 * k :]
+    return found
+
+
 _MODAL_FROM = 60  # states; below, Bartels and Stewart's method takes no longer
 _LEFT = 1e-11  # of the largest term: the residual that the method of Bartels and Stewart leaves is some n times rounding
 
 
 @takes_systems()
 def gramians(G: StateSpace) -> tuple[Array, Array]:
-    """(P, Q) of (1)."""
+    """(P, Q) of (3)."""
     G = stable_continuous("gramians", G)
     equation = Lyapunov(G.A)
     return equation.solve(G.B @ G.B.T), equation.adjoint(G.C.T @ G.C)
@@ -57,7 +200,7 @@ def hankel_singular_values(G: StateSpace) -> Array:
 
 
 def gramian_factors(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
-    """(S, R) with P = S S^T and Q = R R^T, by (2), from one Schur form."""
+    """(S, R) with P = S S^T and Q = R R^T, by (4), from one Schur form."""
     T, Z = scipy.linalg.schur(A, output="complex")
     S = _hammarling(T, Z.conj().T @ B)
     # of the transposed equation: A^T = conj(Z) T^T Z^T, made upper triangular by reversing the order of the states
@@ -71,7 +214,7 @@ def _real_factor(S: Array) -> Array:
 
 
 def _hammarling(T: Array, B: Array) -> Array:
-    """(2)"""
+    """(4)"""
     n = len(T)
     U = np.zeros((n, n), dtype=complex)
     B = B.astype(complex)
@@ -156,7 +299,7 @@ def _by_modes(A: Array, Q: Array) -> Array | None:
 
 def stable_continuous(function: str, G: StateSpace) -> StateSpace:
     """The system in continuous time, or its bilinear twin; refused where a pole is not stable."""
-    from alembert.control.sampling import bilinear
+    from alembert.control.responses import bilinear
 
     bad = G.decay()
     # within rounding of the axis (the unit circle) nothing is stable
@@ -176,7 +319,7 @@ _SLOW = 0.3  # a round that leaves more than this would need more rounds than th
 
 
 def second_order_solution(A: Array, Q: Array) -> Array | None:
-    """X of (3), or None where A is not of this form, a mode is not damped, or damping couples the modes too much."""
+    """X of (5), or None where A is not of this form, a mode is not damped, or damping couples the modes too much."""
     form = second_order_form(A)
     transposed = form is None
     if form is None:
@@ -208,7 +351,7 @@ def second_order_solution(A: Array, Q: Array) -> Array | None:
 
 
 def _rounds(q: list[Array], k: Array, D: Array, transposed: bool) -> list[Array] | None:
-    """x11, x12, x22 in modes: (4), and again for what is left."""
+    """x11, x12, x22 in modes: (6), and again for what is left."""
     x = _uncoupled(q, k, np.diag(D), transposed)
     whole = max(float(np.abs(b).max()) for b in q)
     before = np.inf
@@ -224,7 +367,7 @@ def _rounds(q: list[Array], k: Array, D: Array, transposed: bool) -> list[Array]
 
 
 def _uncoupled(q: list[Array], k: Array, d: Array, transposed: bool) -> list[Array]:
-    """(4)"""
+    """(6)"""
     q11, q12, q22 = q
     if transposed:
         q12, q22 = -q12 * k, q22 * k * k[:, None]

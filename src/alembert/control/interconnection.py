@@ -20,8 +20,8 @@ import scipy
 
 from alembert.arguments import check_known
 from alembert.control import arguments
+from alembert.control.arguments import has_elements, read_system, takes_systems
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import has_elements, read_system, takes_systems
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 

@@ -37,8 +37,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from alembert.control.mu_bounds import DeltaBlock
-from alembert.control.mu_lower import lower_bounds, real_crossing
+from alembert.control.mu_bounds import DeltaBlock, lower_bounds, real_crossing
 from alembert.control.mu_upper import Scalings, UpperBound
 from alembert.control.responses import ResponseEvaluator
 from alembert.control.statespace import StateSpace

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from alembert.control.codesign import ParetoFront
     from alembert.control.responses import FrequencyResponse
-    from alembert.control.robustness import MuResponse
-    from alembert.control.single_loop import RootLocus
+    from alembert.control.robustness import MuResponse, RootLocus
     from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
@@ -384,7 +383,7 @@ def step_with_specs(G: StateSpace, t: Any, specs: Mapping[str, float], path: Pat
 
 def loop_margins(L: StateSpace, frequency: Array, path: PathLike) -> Figure:
     """The Bode diagram of a loop with its gain and phase margins drawn, and the distance to -1."""
-    from alembert.control.single_loop import margins
+    from alembert.control.robustness import margins
 
     found = margins(L)
     response = L.frequency_response(frequency)

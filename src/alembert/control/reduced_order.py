@@ -29,13 +29,13 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
+from alembert.control.arguments import takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
 from alembert.control.interconnection import feedback
 from alembert.control.quadratic import LQG, lqg
 from alembert.control.reduction import balanced_truncation, reduce_controller
 from alembert.control.statespace import StateSpace
 from alembert.control.structured import Goal, fixed_order, tune
-from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 Array = np.ndarray

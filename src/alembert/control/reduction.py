@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.arguments import takes_systems
 from alembert.control.gramian import Lyapunov, band_factor, gramian_factors, lyapunov, semidefinite_root
 from alembert.control.interconnection import common_dt, feedback, parallel, series
 from alembert.control.norms import PeakGain, linf_norm
+from alembert.control.responses import bilinear, from_bilinear
 from alembert.control.riccati import care
-from alembert.control.sampling import bilinear, from_bilinear
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray

@@ -59,8 +59,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
-from alembert.control.gramian import lyapunov
-from alembert.control.modal_form import uncoupled_modes
+from alembert.control.gramian import lyapunov, uncoupled_modes
 from alembert.errors import ArgumentError, NumericalError, warn
 
 Array = np.ndarray

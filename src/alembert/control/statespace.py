@@ -400,14 +400,14 @@ class StateSpace:
         return hankel_singular_values(self)
 
     def sampled(self, dt: float, *, method: str = "zoh", prewarp: float | None = None) -> StateSpace:
-        """Discrete in time; see `alembert.control.sampling`."""
-        from alembert.control.sampling import c2d
+        """Discrete in time; see `alembert.control.responses`."""
+        from alembert.control.responses import c2d
 
         return c2d(self, dt, method=method, prewarp=prewarp)
 
     def continuous(self, *, method: str = "zoh", prewarp: float | None = None) -> StateSpace:
         """The continuous system that `sampled` made this one of."""
-        from alembert.control.sampling import d2c
+        from alembert.control.responses import d2c
 
         return d2c(self, method=method, prewarp=prewarp)
 
@@ -450,7 +450,7 @@ def _listed(names: Sequence[str] | str) -> tuple[str, ...]:
 
 def _operand(value: Any) -> Any:
     """A number or a system, of what stands beside * + and -."""
-    from alembert.control.system_arguments import read_system
+    from alembert.control.arguments import read_system
 
     return value if is_number(value) else read_system("StateSpace", "an operand", value, True)
 

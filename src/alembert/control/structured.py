@@ -34,6 +34,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
+from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
@@ -41,7 +42,6 @@ from alembert.control.reachability import minimal
 from alembert.control.responses import StepCurve
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
-from alembert.control.system_arguments import read_system
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray

@@ -1,4 +1,4 @@
-"""Systems from transfer functions, from zeros and poles, and delays.
+"""Systems from transfer functions, from zeros and poles, and delays; to and from python-control, SciPy and MATLAB files.
 
 A column of transfer functions with a common denominator is realised in controller form,
 
@@ -10,20 +10,28 @@ first and second order one after the other, in which no digits are lost.
 A delay exp(-s T) is replaced by its diagonal Pade fraction N(-s)/N(s) (all-pass; equal to exp(-s T) to the order 2 n),
 
     N(s) = sum_k c_k (s T)^k,    c_0 = 1,    c_k = c_(k-1) (n - k + 1) / (k (2 n - k + 1))                           (2)
+
+python-control takes no `.` or `:` in names: they become `_`. MATLAB's own `ss` objects cannot be read outside of
+MATLAB; a file with the matrices A, B, C, D (and Ts, or dt) can, and is what `save_mat` writes.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from alembert.arguments import is_number
 from alembert.control import arguments
+from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import append, series, static
 from alembert.control.statespace import StateSpace
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 
 Array = np.ndarray
 
@@ -194,4 +202,147 @@ def _product(sections: Sequence[Array]) -> Array:
     found = np.array([1.0])
     for section in sections:
         found = np.polymul(found, section)
+    return found
+
+
+@takes_systems()
+def to_control(G: StateSpace, *, name: str | None = None) -> Any:
+    """A python-control `StateSpace`; `name` is that of the whole system there."""
+    return _python_control("to_control").ss(
+        *G.matrices,
+        G.dt,
+        states=_plain(G.state_names),
+        inputs=_plain(G.input_names),
+        outputs=_plain(G.output_names),
+        name=None if name is None else _plain([name])[0],
+    )
+
+
+def from_control(system: Any) -> StateSpace:
+    """From a python-control `StateSpace` or `TransferFunction`."""
+    control = _python_control("from_control")
+    if isinstance(system, control.TransferFunction):
+        num, den = system.num_list, system.den_list
+        made = tf(
+            [list(map(np.asarray, row)) for row in num],
+            [list(map(np.asarray, row)) for row in den],
+            _dt(system.dt),
+        )
+        return made.renamed(inputs=system.input_labels, outputs=system.output_labels)
+    if not isinstance(system, control.StateSpace):
+        raise ArgumentError(
+            f"from_control: {type(system).__name__} is no StateSpace or TransferFunction of python-control"
+        )
+    return StateSpace(
+        system.A,
+        system.B,
+        system.C,
+        system.D,
+        _dt(system.dt),
+        input_names=tuple(system.input_labels),
+        output_names=tuple(system.output_labels),
+        state_names=tuple(system.state_labels),
+    )
+
+
+@takes_systems()
+def to_scipy(G: StateSpace) -> Any:
+    """A `scipy.signal.StateSpace`."""
+    return (
+        scipy.signal.StateSpace(*G.matrices, dt=G.dt)
+        if G.is_discrete
+        else scipy.signal.StateSpace(*G.matrices)
+    )
+
+
+def from_scipy(system: Any) -> StateSpace:
+    """From any system of `scipy.signal` (`lti` or `dlti`)."""
+    if not hasattr(system, "to_ss"):
+        raise ArgumentError(f"from_scipy: {type(system).__name__} is no system of scipy.signal")
+    found = system.to_ss()
+    if not (np.any(found.A) or np.any(found.B) or np.any(found.C)):  # SciPy gives gains a state of their own
+        return StateSpace(np.zeros((0, 0)), None, None, found.D, _dt(found.dt))
+    return StateSpace(found.A, found.B, found.C, found.D, _dt(found.dt))
+
+
+def load_mat(path: str | os.PathLike[str]) -> StateSpace:
+    """From a .mat file with A, B and C, and perhaps D, Ts (or dt), E (`dssdata`), and the names that `save_mat` writes."""
+    try:
+        content = scipy.io.loadmat(path)
+    except (OSError, ValueError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
+        raise FileError(f"load_mat: {os.fspath(path)}: {error}") from None
+    found = {name: value for name, value in content.items() if not name.startswith("__")}
+    if missing := [name for name in "ABC" if name not in found]:
+        raise FileError(
+            f"load_mat: {os.fspath(path)} has no {', '.join(missing)}; it has {', '.join(found) or 'nothing'}. In MATLAB: "
+            "[A,B,C,D,Ts] = ssdata(sys); save('file.mat', 'A', 'B', 'C', 'D', 'Ts')"
+        )
+    A, B, C = (_dense(path, name, found[name]) for name in "ABC")
+    D = _dense(path, "D", found["D"]) if np.size(found.get("D", ())) else np.zeros((len(C), B.shape[1]))
+    dt = np.ravel(found.get("Ts", found.get("dt", 0.0)))
+    rate = float(dt[0]) if len(dt) else 0.0
+    if np.size(found.get("E", ())):  # dss: E x' = A x + B u
+        from alembert.control.system_forms import Descriptor
+
+        made = Descriptor(_dense(path, "E", found["E"]), A, B, C, D, rate).to_statespace()
+    else:
+        made = StateSpace(A, B, C, D, rate)
+    signals = {
+        name: tuple(str(x).strip() for x in _texts(found[name]))
+        for name in (f"{kind}_{what}" for kind in ("input", "output", "state") for what in ("names", "units"))
+        if name in found
+    }
+    fitting: dict[str, Any] = {k: x for k, x in signals.items() if len(x) == len(getattr(made, k))}
+    return dataclasses.replace(made, **fitting)
+
+
+def _texts(cells: Any) -> list[str]:
+    """Of a cell array, or of a matrix of letters."""
+    return [str(x.item() if np.size(x) == 1 else "") for x in (np.asarray(cell) for cell in np.ravel(cells))]
+
+
+@takes_systems()
+def save_mat(G: StateSpace, path: str | os.PathLike[str]) -> None:
+    """Matrices, names, units and Ts; `ss(A, B, C, D, Ts)` makes the system of them in MATLAB."""
+    names = {
+        f"{kind}_{what}": np.array(getattr(G, f"{kind}_{what}"), dtype=object)
+        for kind in ("input", "output", "state")
+        for what in ("names", "units")
+    }
+    scipy.io.savemat(path, {**dict(zip("ABCD", G.matrices, strict=True)), "Ts": G.dt, **names})
+
+
+def _python_control(function: str) -> Any:
+    try:
+        import control
+    except ImportError:
+        raise UnsupportedError(
+            f"{function}: python-control is not installed; pip install alembert[control]"
+        ) from None
+    return control
+
+
+def _dense(path: str | os.PathLike[str], name: str, x: Any) -> np.ndarray:
+    try:
+        return arguments.matrix("load_mat", name, x.toarray() if scipy.sparse.issparse(x) else x)
+    except ArgumentError as error:
+        raise FileError(f"load_mat: {os.fspath(path)}: {str(error).partition(': ')[2]}") from None
+
+
+def _dt(dt: Any) -> float:
+    if dt is True:
+        raise ArgumentError(
+            "from_control: the system is sampled at an unknown rate (dt is True); give it one"
+        )
+    return 0.0 if dt is None else float(dt)
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Still different from each other."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[.:\[\],\s]", "_", name)
+        while plain in found:
+            plain += "_"
+        found.append(plain)
     return found

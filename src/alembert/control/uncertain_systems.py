@@ -19,11 +19,11 @@ import numpy as np
 
 from alembert.arguments import is_number
 from alembert.control import arguments
+from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import append, close, lft, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
 from alembert.control.uncertain_lft import Uncertain, merged, stacked, uncertain
 from alembert.errors import ArgumentError
 

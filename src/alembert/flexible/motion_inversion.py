@@ -30,8 +30,8 @@ import scipy
 from alembert import arguments
 from alembert.arguments import check_known
 from alembert.control import SecondOrder, StateSpace
+from alembert.control.arguments import read_system
 from alembert.control.responses import ResponseEvaluator
-from alembert.control.system_arguments import read_system
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 

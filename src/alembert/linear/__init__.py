@@ -4,7 +4,7 @@ from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
 from alembert.control.responses import TimeResponse as TimeResponse
-from alembert.control.single_loop import RootLocus as RootLocus
+from alembert.control.robustness import RootLocus as RootLocus
 from alembert.linear.equilibria import Trim as Trim
 from alembert.linear.equilibria import trim as trim
 from alembert.linear.linear_model import LinearModel as LinearModel

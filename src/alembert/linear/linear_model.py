@@ -13,12 +13,12 @@ import numpy as np
 from rich.console import Group
 
 from alembert.arguments import check_known
-from alembert.control.exchange import to_control
 from alembert.control.plots import bode, frequencies, plane
 from alembert.control.reachability import Reachability, reachability
 from alembert.control.responses import FrequencyResponse, TimeResponse
-from alembert.control.single_loop import RootLocus, branches
+from alembert.control.robustness import RootLocus, branches
 from alembert.control.statespace import StateSpace
+from alembert.control.transfer import to_control
 from alembert.errors import ArgumentError, NumericalError
 from alembert.linear import modes, quantities, reduction
 from alembert.linear.modes import Modes

@@ -32,11 +32,11 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from alembert.arguments import check_known
+from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
-from alembert.control.system_arguments import takes_systems
 from alembert.control.uncertain_lft import Uncertain, least_copies
 from alembert.control.uncertain_systems import UncertainSystem
 from alembert.errors import ArgumentError, UnsupportedError

@@ -29,8 +29,8 @@ import numpy as np
 
 from alembert.lowering.stage_loop import SHARED, StageLoop
 from alembert.optimal.plant import Momenta
+from alembert.optimal.schemes import classical_step
 from alembert.optimal.stages import Stages
-from alembert.optimal.transcription import classical_step
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem

@@ -22,7 +22,6 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.optimal.accelerations import Expansion, Functions
 from alembert.optimal.closure import place as place_of
 from alembert.optimal.consistency import independent
 from alembert.optimal.evaluation import Evaluation
@@ -30,8 +29,9 @@ from alembert.optimal.guess import straight
 from alembert.optimal.links import Linkage
 from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Row, StepTangent, closure_of
 from alembert.optimal.problem import Problem
+from alembert.optimal.schemes import moment_of
+from alembert.optimal.stage_derivatives import Expansion, Functions
 from alembert.optimal.stages import Segment, Stages
-from alembert.optimal.transcription import moment_of
 
 Array = np.ndarray
 FREE = (-np.inf, np.inf)

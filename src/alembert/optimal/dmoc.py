@@ -14,7 +14,7 @@ Loops and prescribed joints hold at every node, by impulses there: `alembert.opt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -24,9 +24,11 @@ from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
-from alembert.optimal.transcription import Interval, Stretch
 from alembert.simulate.step_code import StepModel
 from alembert.simulate.variational import DiscreteMechanics
+
+if TYPE_CHECKING:
+    from alembert.optimal.schemes import Interval, Stretch
 
 Array = np.ndarray
 
@@ -56,6 +58,8 @@ class Dmoc:
         return steps if plant.closure is None else (*steps, *plant.closure.names)
 
     def interval(self, on: Stretch) -> Interval:
+        from alembert.optimal.schemes import Interval
+
         problem, plant, t, h, x, u, z, p = on.problem, on.plant, on.t, on.h, on.x, on.u, on.z, on.p
         assert isinstance(plant, Momenta)
         model = plant.model

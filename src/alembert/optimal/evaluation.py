@@ -12,7 +12,7 @@ The multipliers of c are those that make the Lagrangian stationary in z,
 so they need no place among the unknowns. Points are on manifolds: derivatives are with respect to tangent vectors at the
 present point (`alembert.optimal.plant`), and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
 
-`condensed` adds D' weight D to the Hessian, with the weights (1) of `alembert.optimal.barrier_graphs`; D' push, (2) there,
+`condensed` adds D' weight D to the Hessian, with the weights (1) of `alembert.optimal.search_graphs`; D' push, (2) there,
 is added by the sweep, since mu may change before. All derivatives, residuals and multipliers are in the units of
 `alembert.optimal.scaling`, points as they are.
 
@@ -33,11 +33,10 @@ import numpy as np
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import StageLoop
-from alembert.optimal import barrier_graphs
-from alembert.optimal.accelerations import Opened
-from alembert.optimal.barrier_graphs import BOUNDS, barrier, column, weight_of
-from alembert.optimal.condensing import eliminated
+from alembert.optimal import search_graphs
 from alembert.optimal.plant import StepTangent
+from alembert.optimal.search_graphs import BOUNDS, barrier, column, weight_of
+from alembert.optimal.stage_derivatives import Opened, eliminated
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -156,20 +155,20 @@ class Evaluation:
             "steps",
             ("dx", "du", "Z", "z_0", "D", "d_0", "g", "d", "gained", "mu", *bounds),
             {"dz": (nz,), "ds": (nd,), "dlow": (nd,), "dhigh": (nd,), "limits": (3,)},
-            barrier_graphs.steps,
+            search_graphs.steps,
         )
         self.measure = self._kernel(
             "measure",
             ("slope_x", "slope_u", "costate", "d", *bounds),
             {"found": (7,)},
-            barrier_graphs.measure,
+            search_graphs.measure,
         )
-        self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, barrier_graphs.push)
+        self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, search_graphs.push)
         self.settle = self._kernel(
             "settle",
             ("dlow", "dhigh", "alpha", "dual", "mu", *bounds),
             {"low_new": (nd,), "high_new": (nd,)},
-            barrier_graphs.settle,
+            search_graphs.settle,
         )
         self.chart = self._kernel(
             "chart",
@@ -223,7 +222,7 @@ class Evaluation:
         return compiled(name, f"{self._key} {name}", shapes, results, graph, chunk)
 
     def _condensing_kernels(self) -> tuple[Kernel, Kernel]:
-        """What `alembert.optimal.condensing` takes: slopes of a stage, and second derivatives."""
+        """What `alembert.optimal.stage_derivatives` takes: slopes of a stage, and second derivatives."""
         n, m, nz, nd = self.stages.sizes
         known = 0 if self.opened is None else self.opened.known_size
         fixed, place = n + m, ("x", "u", "z", "after", "s", "p", "units", "costate", "scale", *BOUNDS)
@@ -318,7 +317,7 @@ class Evaluation:
                 largest = ca.fmax(largest, ca.fabs(entry))
             for k in range(bounded):
                 noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]) + g["held"][k])
-            most, least, total, _ = barrier_graphs.complementarity(g)
+            most, least, total, _ = search_graphs.complementarity(g)
             found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total)
             return [c_0, C_0, H_0, c, C, slope, D, H, found]
 
@@ -586,11 +585,11 @@ def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
     bounds: dict[str, int | tuple[int, int]] = dict.fromkeys(BOUNDS, count)
 
     def slope(g: dict[str, ca.SX]) -> list[ca.SX]:
-        return [g["gradient"] + g["D"].T @ barrier_graphs.push(g)[0]]
+        return [g["gradient"] + g["D"].T @ search_graphs.push(g)[0]]
 
     def steps(g: dict[str, ca.SX]) -> list[ca.SX]:
         none = {"du": ca.SX(0, 1), "Z": ca.SX(0, n), "z_0": ca.SX(0, 1), "d_0": ca.SX.zeros(count)}
-        return barrier_graphs.steps({**none, **g})[1:]
+        return search_graphs.steps({**none, **g})[1:]
 
     of_d: dict[str, int | tuple[int, int]] = {"D": (count, n), "d": count, "mu": 1}
     moves: dict[str, int | tuple[int, int]] = {"dx": n, "g": n, **of_d, "gained": count}
@@ -610,7 +609,7 @@ def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
             f"{key} settle",
             after | bounds,
             {"low_new": (count,), "high_new": (count,)},
-            barrier_graphs.settle,
+            search_graphs.settle,
         ),
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 from alembert import library
 from alembert.joints import Revolute
 from alembert.model import Capsule, Inertia, Model, ModelBuilder, Placement, Visual
-from alembert.optimal.costs import duration, effort, running, terminal
+from alembert.optimal.conditions import duration, effort, running, terminal
 from alembert.optimal.plant import System
 from alembert.optimal.problem import Problem
 from alembert.optimal.solution import Solution

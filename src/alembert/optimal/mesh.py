@@ -37,7 +37,7 @@ import numpy as np
 from alembert.optimal import tuning
 from alembert.optimal.diagnosis import Violation
 from alembert.optimal.plant import Momenta
-from alembert.optimal.transcription import classical_step
+from alembert.optimal.schemes import classical_step
 from alembert.simulate.schemes import CLASSICAL
 
 if TYPE_CHECKING:

@@ -26,15 +26,14 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
-from alembert.optimal.costs import Cost
+from alembert.optimal.conditions import Cost
 from alembert.optimal.guess import Guess
 from alembert.optimal.outcome import interrupts_kept
 from alembert.optimal.plant import Mechanics, Moment, depends_on_time
 from alembert.optimal.problem import Problem
-from alembert.optimal.schemes import TABLEAUS, RungeKutta
+from alembert.optimal.schemes import TABLEAUS, Interval, RungeKutta, Stretch
 from alembert.optimal.solve import SolverOptions, Transcribed, check
 from alembert.optimal.stages import Ends
-from alembert.optimal.transcription import Interval, Stretch
 from alembert.simulate import Measured, Sampled, StateFilter
 from alembert.simulate.controllers import efforts_from
 from alembert.simulate.elements import Places

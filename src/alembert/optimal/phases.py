@@ -20,9 +20,8 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.chain import CarriedNumber, Chain, Final, join, split
 from alembert.optimal.closure import place as closed_place
-from alembert.optimal.conditions import path_row
+from alembert.optimal.conditions import Cost, path_row
 from alembert.optimal.consistency import evaluated, independent
-from alembert.optimal.costs import Cost
 from alembert.optimal.guess import straight
 from alembert.optimal.links import Link, Linkage, same
 from alembert.optimal.phases_solution import PhasesSolution

@@ -16,8 +16,7 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
 from alembert.optimal.closure import close, read_motions
-from alembert.optimal.conditions import Reader, path_row
-from alembert.optimal.costs import Cost, effort
+from alembert.optimal.conditions import Cost, Reader, effort, path_row
 from alembert.optimal.plant import RESERVED, Bounds, Mechanics, Moment, Row, System, driven_dofs
 from alembert.simulate.elements import Elements
 from alembert.simulate.inputs import Inputs, as_sequence

@@ -16,7 +16,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
-from alembert.optimal.costs import effort
+from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
@@ -41,11 +41,10 @@ from alembert.optimal.outcome import (
 )
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import refined
-from alembert.optimal.schemes import scheme
+from alembert.optimal.schemes import Transcription, scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
-from alembert.optimal.transcription import Transcription
 
 SOLVERS = ("sweep", "ipopt", "fatrop", "highs")
 LARGEST_EXACT = 6000
@@ -410,7 +409,7 @@ class Transcribed:
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver == "highs":
-            from alembert.optimal.linear_program import solve_linear
+            from alembert.optimal.nlp import solve_linear
 
             return solve_linear(attempt)
         if solver != "sweep":

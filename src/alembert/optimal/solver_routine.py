@@ -26,9 +26,14 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import At, Buffer, Call, Copy, Each, Offset, Repeat, Step
 from alembert.lowering.routine import Parts, Routine
-from alembert.optimal.barrier_graphs import BOUNDS, barrier_of_slacks
 from alembert.optimal.evaluation import Evaluation, end_row_kernels
-from alembert.optimal.search_graphs import SearchGraphs, begin_function, bounds_function
+from alembert.optimal.search_graphs import (
+    BOUNDS,
+    SearchGraphs,
+    barrier_of_slacks,
+    begin_function,
+    bounds_function,
+)
 from alembert.optimal.time_sweep import (
     LARGEST_UNROLLED,
     closing_function,

@@ -25,14 +25,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions, returning
 from alembert.optimal.consistency import conserved
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import FREE, Chart, Mechanics, Moment, Momenta, Plant, Row
 from alembert.optimal.problem import Problem
-from alembert.optimal.schemes import Projected
-from alembert.optimal.transcription import Stretch, Transcription, moment_of
+from alembert.optimal.schemes import Projected, Stretch, Transcription, moment_of
+from alembert.optimal.stage_derivatives import Opened, asked
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ The error of an estimate (q, v) is a displacement in tangent space, so that quat
 p are parameters of the model that are estimated along (a payload, a friction), as random walks. The process noise is an
 effort on each degree of freedom, held over a step, of variance process^2/dt: white noise of intensity `process`^2. Both
 filters send deviations through the model's own step (rk4) and sensors, and take the root of what comes back by an orthogonal
-transformation (`alembert.control.square_root`):
+transformation (`alembert.control.quadratic`):
 
     extended      tangents: central differences along the columns of S, so small that they are derivatives             (2)
     unscented     points x +- c S_i, c^2 = N/(1 - w_0), of weights (1 - w_0)/2N, and w_0 in the middle; all weights are
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from alembert.arguments import check_known, unknown
-from alembert.control.square_root import Correction, covariance_root, triangular_root
-from alembert.control.square_root import correction as corrected
+from alembert.control.quadratic import Correction, covariance_root, triangular_root
+from alembert.control.quadratic import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.simulate.adaptive import coordinate_sizes

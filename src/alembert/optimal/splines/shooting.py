@@ -38,7 +38,7 @@ from alembert.optimal.closure import Closure, conditions, place, solve
 from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
-from alembert.optimal.transcription import classical_step
+from alembert.optimal.schemes import classical_step
 
 Array = np.ndarray
 

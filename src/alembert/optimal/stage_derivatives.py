@@ -1,4 +1,4 @@
-"""First derivatives of a stage, with those of the accelerations from the sweeps over the bodies.
+"""Derivatives of a stage, with those of the accelerations from the sweeps over the bodies; and their condensing.
 
 A scheme asks for the accelerations a_k of a model at points (q_k, v_k, tau_k) of a stage, each of which may depend on
 the accelerations before it. With symbols in their places, a stage is y = F(w, a_1, ..., a_K), and
@@ -16,22 +16,31 @@ tau(q_k, v_k, a_k) = tau_k, with the multipliers m_k = M^-1 b_k. With t_k = (q_k
     L'' = A' (phi + sum_k c_k . t_k)'' A - sum_k (q_k, v_k, a_k)_w' (m_k . tau)'' (q_k, v_k, a_k)_w  (4)
     b_k = phi_{a_k} + sum_{j>k} (dt_j/da_k)' c_j,    c_k = (a_q, a_v, a_tau)' b_k                     (5)
 
-with the second derivatives of `alembert.sensitivity.curvature` in (4), where joints allow it. For the same arm and Euler's
-method an iteration's functions take a third of the operations of automatic differentiation.
+with the second derivatives of `alembert.sensitivity.inverse_dynamics` in (4), where joints allow it. For the same arm and
+Euler's method an iteration's functions take a third of the operations of automatic differentiation.
+
+Stages of many z, whose expressions would be too long, are condensed ((1) and (2) of `alembert.optimal.evaluation`) on
+arrays. Of a stage, with w = (x, u), the slopes C = [C_w G] of c, F of the gap, D of d and g of the cost, and the Hessian H
+of the Lagrangian with the barrier, from Z = (z_0, Z_w) = -G^-1 (c, C_w) and H_z = H_zz Z_w + H_zw follow
+
+    A, B: F_w + F_z Z_w,   Q, N, R: H_ww + H_wz Z_w + Z_w' H_z,   q, r: g_w + Z_w' g_z + H_z' z_0          (6)
+
+`Evaluation._condensed_graph` has expressions of all of this; `tests/optimal/test_stage_derivatives.py` holds the two equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from alembert.optimal.plant import Mechanics
-from alembert.sensitivity.curvature import INVERSE_DYNAMICS_CURVATURE, has_curvature
+from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_CURVATURE, has_curvature
 
 Functions = Callable[[list[ca.SX]], list[ca.SX]]
 Lagrangian = Callable[[list[ca.SX]], ca.SX]
@@ -225,3 +234,63 @@ def _total(table: Sequence[ca.SX], A: Sequence[ca.SX]) -> ca.SX:
         if G.nnz():
             slope = slope + G @ a_w
     return slope
+
+
+Array = np.ndarray
+
+
+def eliminated(
+    first: Callable[[], None],
+    second: Callable[[], None],
+    given: Mapping[str, Array],
+    left: Mapping[str, Array],
+) -> Callable[[], None]:
+    """A function that computes (6) on always the same arrays.
+
+    `first` leaves slopes and residuals in `given`, `second` the Hessian, from the multipliers "nu" there.
+    """
+    right, G, nu = given["right"], given["G"], given["nu"]
+    count, columns, nz = right.shape
+    n = given["F"].shape[1]
+    Z = np.zeros((count, columns, nz))  # by columns, as LAPACK has them
+
+    def run() -> None:
+        first()
+        for k in range(count):
+            factor, order, failed = dgetrf(G[k].T)
+            if failed:
+                Z[k], nu[k] = np.nan, np.nan
+                continue
+            Z[k] = -dgetrs(factor, order, right[k].T, trans=1)[0].T
+            nu[k] = -dgetrs(factor, order, given["along_z"][k])[0]
+        second()
+        z_0, Zw = Z[:, 0], Z[:, 1:]
+        to_z = np.ascontiguousarray(Zw.transpose(0, 2, 1))
+        bent = Zw @ given["H_zz"]
+        half = (given["H_wz"] + 0.5 * bent) @ to_z
+        H_z = given["H_wz"] + bent
+        whole = given["H_ww"] + half + half.transpose(0, 2, 1)
+        slope, slopes = given["g"], given["along"] + _times(right[:, 1:], nu)
+        linear = slope[:, : columns - 1] + _times(Zw, slope[:, columns - 1 :]) + _times(H_z, z_0)
+        moved = given["F"] + given["F_z"] @ to_z
+        found = {
+            **{"A": moved[:, :, :n], "B": moved[:, :, n:], "b": given["gap"] + _times(given["F_z"], z_0)},
+            **{"Q": whole[:, :n, :n], "N": whole[:, :n, n:], "R": whole[:, n:, n:]},
+            **{"q": linear[:, :n], "r": linear[:, n:], "slope_x": slopes[:, :n], "slope_u": slopes[:, n:]},
+            **{
+                "Z": to_z,
+                "z_0": z_0,
+                "D": given["D"] + given["D_z"] @ to_z,
+                "d_0": _times(given["D_z"], z_0),
+            },
+            **{"H_z": H_z.transpose(0, 2, 1)},
+        }
+        for name, array in left.items():
+            if name in found:
+                array[...] = found[name]
+
+    return run
+
+
+def _times(M: Array, v: Array) -> Array:
+    return np.matmul(M, v[:, :, None])[:, :, 0]
