@@ -493,9 +493,8 @@ class _Search:
             return found
 
         found, eased = follow(self.by, q, STRICT), q
-        for (
-            ratio
-        ) in RATIOS:  # steps along what the first leave free are long only while they may cost something
+        # steps along what the first leave free are long only while they may cost something
+        for ratio in RATIOS:
             eased = follow(self.by, eased, ratio)[0]
         other = follow(self.by, follow(first, eased, USUAL)[0], STRICT)
         better = other[2][:, :1] < found[2][:, :1]
