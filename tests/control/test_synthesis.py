@@ -603,6 +603,7 @@ def test_free_plant_under_mixed_sensitivity():
             ArgumentError,
             "sampled_lqg: .*sampled already",
         ),
+        (lambda: sampled_lqg(DOUBLE, -0.1, 1, 1, 1, 1), ArgumentError, "sampled_lqg: dt is -0.1"),
         (lambda: lqr(DOUBLE, 1.0, 1.0, cross=[[0.1]] * 3, weigh="outputs"), ArgumentError, "cross has shape"),
         (lambda: ltr([[1, 1]], 1.0, 1.0, 1.0), ArgumentError, "needs plant="),
         (lambda: ltr([[1, 1]], -1.0, 1.0, 1.0, plant=DOUBLE), ArgumentError, "recovery is -1"),

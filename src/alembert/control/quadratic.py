@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import positive
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import semidefinite_root
@@ -127,20 +128,27 @@ def sampled_lqr(
     plant: StateSpace, dt: float, Q: Any, R: Any = 1.0, *, cross: Any = None, weigh: str = "states"
 ) -> StateFeedback:
     """The cost (1) in continuous time, made least by an input that is held for `dt` seconds; (3)."""
-    if plant.is_discrete:
-        raise ArgumentError("sampled_lqr: the plant is sampled already; use lqr")
     return _sampled_regulator("sampled_lqr", plant, dt, Q, R, cross, weigh)
 
 
 def _sampled_regulator(
     function: str, plant: StateSpace, dt: float, Q: Any, R: Any, cross: Any, weigh: str
 ) -> StateFeedback:
+    sampled, n, m = _held(function, plant, dt), *plant.B.shape
     Q, R, S = _cost(function, plant, Q, R, cross, weigh)
-    sampled, n, m = c2d(plant, dt), *plant.B.shape
     F = np.zeros((n + m, n + m))
     F[:n, :n], F[:n, n:] = plant.A, plant.B
     W = _gathered(F, np.block([[Q, S], [S.T, R]]), dt)
     return _regulator(function, sampled, W[:n, :n], W[n:, n:], W[:n, n:])
+
+
+def _held(function: str, plant: StateSpace, dt: float) -> StateSpace:
+    """The plant, with inputs that are held for `dt` seconds."""
+    if plant.is_discrete:
+        raise ArgumentError(
+            f"{function}: the plant is sampled already; use {function.removeprefix('sampled_')}"
+        )
+    return c2d(plant, positive(function, "dt", dt))
 
 
 def _gathered(F: Array, M: Array, h: float) -> Array:
@@ -173,15 +181,13 @@ def sampled_lqe(
     `process` is the intensity W in continuous time, gathered exactly from sample to sample; `sensor` is the covariance of
     one sample's noise.
     """
-    if plant.is_discrete:
-        raise ArgumentError("sampled_lqe: the plant is sampled already; use lqe")
     return _sampled_filter("sampled_lqe", plant, dt, process, sensor, through)
 
 
 def _sampled_filter(
     function: str, plant: StateSpace, dt: float, process: Any, sensor: Any, through: Any
 ) -> KalmanFilter:
-    sampled = c2d(plant, dt)
+    sampled = _held(function, plant, dt)
     return _filter(
         function, sampled, _gathered(plant.A.T, _noise(function, plant, process, through), dt), sensor
     )
@@ -265,8 +271,6 @@ def sampled_lqg(
     weigh: str = "states",
 ) -> LQG:
     """A sampled controller of a continuous plant: `sampled_lqr` and `sampled_lqe`, joined. It answers one sample late."""
-    if plant.is_discrete:
-        raise ArgumentError("sampled_lqg: the plant is sampled already; use lqg")
     regulator = _sampled_regulator("sampled_lqg", plant, dt, Q, R, cross, weigh)
     found = _sampled_filter("sampled_lqg", plant, dt, process, sensor, through)
     return LQG(observer_controller(regulator, found), regulator, found)
