@@ -2,42 +2,36 @@
 
 A page is a text made on demand, an answer is JSON. Nothing of the file system can be asked for.
 
-Who may talk to the live viewer: pages that it served itself, at an address that holds a secret.
-
 Every page in a browser of this machine can open a connection to a port of this machine, and a name of another site may be
 made to point here. So a request is answered only if
 
     its path begins with the token, which is in the address that the user was given,
     its `Host` is this machine by number or as localhost,
-    its `Origin`, where it has one (browsers always send it with a WebSocket), is that host.
-
-viser has no option for this. Its server is started with a function that looks at each request first; that the function is
-asked is tried out once the server runs.
+    its `Origin`, where it has one, is that host.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hmac
 import html
-import http
 import http.server
 import json
 import secrets
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from alembert.arguments import whole
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
+from alembert.view.page import page_text
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
-_STARTING = threading.Lock()
 
 
 class Guard:
@@ -58,61 +52,12 @@ class Guard:
             return "the address of this viewer has a token, which is missing here"
         return None
 
-    @contextlib.contextmanager
-    def installed(self) -> Iterator[None]:
-        """While it lasts, a server that viser starts asks this guard, as long as the server runs."""
-        from viser.infra import _infra
-
-        with _STARTING:
-            before = _infra.websockets
-            try:
-                _infra.websockets = _Replaced(before, "asyncio.server.serve", self._serve(before))
-                yield
-            finally:
-                _infra.websockets = before
-
-    def _serve(self, websockets: Any) -> Any:
-        def serve(handler: Any, *place: Any, process_request: Any = None, **options: Any) -> Any:
-            def check(connection: Any, request: Any) -> Any:
-                problem = self.problem(request.path, request.headers)
-                if problem:
-                    return connection.respond(http.HTTPStatus.FORBIDDEN, f"{problem}\n")
-                inside = request.path.lstrip("/").removeprefix(self.token)
-                return process_request(connection, dataclasses.replace(request, path=inside or "/"))
-
-            return websockets.asyncio.server.serve(handler, *place, process_request=check, **options)
-
-        return serve
-
-    def try_out(self, port: int) -> None:
-        """An `UnsupportedError` if a request of a foreign host is answered."""
-        request = f"GET /{self.token}/ HTTP/1.1\r\nHost: example.invalid\r\nConnection: close\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-            connection.sendall(request.encode())
-            answer = connection.recv(64)
-        if b" 403 " not in answer:
-            raise UnsupportedError("view: this version of viser cannot be told to refuse foreign pages")
-
 
 def _host(text: str) -> str | None:
     try:
         return urlsplit(f"//{text}").hostname
     except ValueError:  # a bracket that is not closed
         return None
-
-
-class _Replaced:
-    """A module in which one function, at a dotted name, is another."""
-
-    def __init__(self, module: Any, name: str, function: Any) -> None:
-        self._module, self._function = module, function
-        self._first, _, self._rest = name.partition(".")
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if name != self._first:
-            return found
-        return _Replaced(found, self._rest, self._function) if self._rest else self._function
 
 
 LARGEST = 40_000_000  # bytes of a request: a whole file as text
@@ -174,6 +119,29 @@ class ServedPage:
 
     _served: Served
 
+    def _serve(
+        self,
+        what: str,
+        title: str,
+        styles: Sequence[str],
+        scripts: Sequence[str],
+        read: Callable[[str], str],
+        *,
+        answers: Mapping[str, Answer],
+        actions: Mapping[str, Callable[[dict[str, Any]], Any]],
+        port: int | None,
+        first: int,
+        open_browser: bool,
+    ) -> None:
+        """Begin with a page of these styles and scripts, whose texts `read` gives by name."""
+        files = {name: functools.partial(read, name) for name in (*styles, *scripts)}
+        page = {"": functools.partial(page_text, title, styles, scripts)}
+        self._served = Served(
+            what, {**page, **files}, answers=answers, actions=actions, port=port, first=first
+        )
+        if open_browser:
+            webbrowser.open(self.url)
+
     @property
     def url(self) -> str:
         """The address of the page; its token is needed to see and to change anything."""
@@ -189,31 +157,12 @@ class ServedPage:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-
-def page_text(title: str, styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """A page whose scripts ask for everything else."""
-    tags = [f'<link rel="stylesheet" href="{html.escape(name)}">' for name in styles]
-    tags += [f'<script defer src="{html.escape(name)}"></script>' for name in scripts]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<link rel="icon" href="data:,">',
-            f"<title>{html.escape(title)}</title>",
-            *tags,
-            "</head>",
-            "<body>",
-            f"<header><h1>{html.escape(title)}</h1></header>",
-            '<main><p class="problem">Reading the model ...</p></main>',
-            "<noscript>This page needs JavaScript.</noscript>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    def _repr_html_(self) -> str:
+        """In notebooks: where it is."""
+        text = html.escape(repr(self)[1:-1])
+        if self._served.stopped.is_set():
+            return f"<p>{text}</p>"
+        return f'<p><a href="{self.url}" target="_blank" rel="noopener">{text}</a></p>'
 
 
 class _Server(http.server.ThreadingHTTPServer):
