@@ -145,7 +145,7 @@ class Flow:
             """Columns of q and v, of the lags, of x."""
             return np.hstack([M[:, : 2 * nv], between, M[:, 2 * nv :]])
 
-        tau = with_lags(by_u[:, None] * u, by_z)
+        tau = with_lags(by_u @ u, by_z)
         if system.loads.elements is not None:
             s_q, s_v = system.loads.slopes(t, q, v)
             tau[:, :nv] += s_q
