@@ -38,10 +38,12 @@ import numpy as np
 import scipy
 
 from alembert.arguments import check_known, is_number, real
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
 from alembert.model import Joint, Model
+from alembert.simulate.elements import function_kernel
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray
@@ -322,24 +324,44 @@ class Lags:
         return ca.vertcat(*given), ca.vertcat(ca.SX(0, 1), *rates)
 
     @cached_property
-    def _functions(self) -> tuple[ca.Function, ca.Function]:
+    def _kernels(self) -> tuple[Kernel, Kernel]:
         """Of z and the command: `symbolic`, and the derivatives of both by the command, then by z."""
-        z, u = ca.SX.sym("z", self.size), ca.SX.sym("u", len(self.drives.lag))
-        found = self.symbolic(z, u)
-        slopes = [ca.densify(ca.jacobian(y, x)) for y in found for x in (u, z)]
-        return ca.Function("lags", [z, u], list(found)), ca.Function("slopes", [z, u], slopes)
+        nv, n = len(self.drives.lag), self.size or None
+        z, u = ca.SX.sym("z", self.size), ca.SX.sym("u", nv)
+        values = ca.Function("lags", [z, u], list(self.symbolic(z, u)))
+        slopes = [ca.jacobian(y, x) for y in values(z, u) for x in (u, z)]
+        derivatives = ca.Function("slopes", [z, u], slopes)
+        shapes = {
+            "given_u": (nv, nv),
+            "given_z": n and (nv, n),
+            "rates_u": n and (n, nv),
+            "rates_z": n and (n, n),
+        }
+        key, given = f"simulate:lags:{values.serialize()}", {"z": n, "u": nv}
+        return (
+            function_kernel("drives", key, given, {"given": nv, "rates": n}, lambda: values),
+            function_kernel("drives", f"{key}:slopes", given, shapes, lambda: derivatives),
+        )
+
+    def _numbers(self, kernel: Kernel, z: Array, command: Array) -> tuple[Array, ...]:
+        """Results of no size are left out."""
+        found = kernel(z, command) if self.size else kernel(command)
+        return found if isinstance(found, tuple) else (found,)
 
     def given(self, z: Array, command: Array) -> Array:
         """Efforts on the joints, of drives with a lag and of those that carry the command out at once."""
-        return np.array(self._functions[0](z, command)[0]).ravel()
+        return self._numbers(self._kernels[0], z, command)[0]
 
     def rates(self, z: Array, command: Array) -> Array:
         """(1) and (2)."""
-        return np.array(self._functions[0](z, command)[1]).ravel()
+        return self._numbers(self._kernels[0], z, command)[1] if self.size else z
 
-    def slopes(self, z: Array, command: Array) -> tuple[Array, ...]:
+    def slopes(self, z: Array, command: Array) -> tuple[Array, Array, Array, Array]:
         """Of what is `given`, d/du (nv, nv) and d/dz (nv, size); of the `rates`, d/du (size, nv) and d/dz."""
-        return tuple(np.array(x) for x in self._functions[1](z, command))
+        by_u, *more = self._numbers(self._kernels[1], z, command)
+        nv = len(command)
+        by_z, rate_u, rate_z = more or (np.zeros((nv, 0)), np.zeros((0, nv)), np.zeros((0, 0)))
+        return by_u, by_z, rate_u, rate_z
 
 
 class Ramp:
