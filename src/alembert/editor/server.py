@@ -353,11 +353,11 @@ class Editor(ServedPage):
 
     def wait(self) -> None:
         """Until `stop` is called, or the user interrupts."""
-        self._served.wait()
+        self._wait()
 
     def __repr__(self) -> str:
         name = self.document.path.name if self.document.path else "a new model"
-        return f"<Editor of {name} {'stopped' if self._served.stopped.is_set() else f'at {self.url}'}>"
+        return f"<Editor of {name} {self._place}>"
 
     # --- actions --------------------------------------------------------------------------------------------
 

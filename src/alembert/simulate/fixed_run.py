@@ -10,8 +10,9 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.controllers import blame, check_answer
+from alembert.simulate.controllers import check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
+from alembert.simulate.feedback import blame
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import (
     Keeper,

@@ -26,7 +26,7 @@ from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.adaptive_run import EffortSpan, RestartPlace, ticks
-from alembert.simulate.closed_loops import Approach
+from alembert.simulate.chart_equation import Approach
 from alembert.simulate.event_search import Armed
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.fixed_run import stepper_of

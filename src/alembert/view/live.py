@@ -43,7 +43,7 @@ class Viewer(ServedPage):
 
     def wait(self) -> None:
         """Until `stop` is called, or the user interrupts."""
-        self._served.wait()
+        self._wait()
 
     def set(self, q: Any) -> None:
         """Show a configuration."""
@@ -60,5 +60,4 @@ class Viewer(ServedPage):
         self._wanted = {"number": self._wanted["number"] + 1, "time": time}
 
     def __repr__(self) -> str:
-        state = "stopped" if self._served.stopped.is_set() else f"at {self.url}"
-        return f"<Viewer of {self.model.name!r} {state}>"
+        return f"<Viewer of {self.model.name!r} {self._place}>"

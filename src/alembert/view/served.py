@@ -70,54 +70,8 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", "": "application/json"}
 Answer = Callable[[], Any]
 
 
-class Served:
-    """Runs in a thread of its own until `stop`.
-
-    `files` are texts by name: "" is the page, others end with .js or .css. `answers` give what is asked for
-    by GET, `actions` take what is sent by POST; both are JSON.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        files: Mapping[str, Callable[[], str]],
-        *,
-        answers: Mapping[str, Answer],
-        actions: Mapping[str, Callable[[dict[str, Any]], Any]],
-        port: int | None,
-        first: int,
-    ) -> None:
-        self.guard = Guard()
-        self.files, self.answers, self.actions = files, answers, actions
-        self._server = _listening(what, port, first, functools.partial(_Handler, served=self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
-        self.stopped = threading.Event()
-
-    @property
-    def url(self) -> str:
-        """The address of the page; its token is needed to see and to change anything."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{self.guard.token}/"
-
-    def stop(self) -> None:
-        if not self.stopped.is_set():
-            self.stopped.set()
-            self._server.shutdown()
-            self._server.server_close()
-
-    def wait(self) -> None:
-        """Until `stop` is called, or the user interrupts."""
-        try:
-            while not self.stopped.wait(0.5):
-                pass
-        except KeyboardInterrupt:
-            self.stop()
-
-
 class ServedPage:
-    """What shows itself on a page that is served, until `stop` or the end of a `with`."""
-
-    _served: Served
+    """What shows itself on a page that is served in a thread of its own, until `stop` or the end of a `with`."""
 
     def _serve(
         self,
@@ -133,23 +87,41 @@ class ServedPage:
         first: int,
         open_browser: bool,
     ) -> None:
-        """Begin with a page of these styles and scripts, whose texts `read` gives by name."""
-        files = {name: functools.partial(read, name) for name in (*styles, *scripts)}
-        page = {"": functools.partial(page_text, title, styles, scripts)}
-        self._served = Served(
-            what, {**page, **files}, answers=answers, actions=actions, port=port, first=first
-        )
+        """Begin, with a page of these styles and scripts, whose texts `read` gives by name.
+
+        `answers` give what is asked for by GET, `actions` take what is sent by POST; both are JSON.
+        """
+        self._guard, self._stopped = Guard(), threading.Event()
+        self._texts = {name: functools.partial(read, name) for name in (*styles, *scripts)}
+        self._texts[""] = functools.partial(page_text, title, styles, scripts)
+        self._answers, self._actions = answers, actions
+        self._server = _listening(what, port, first, functools.partial(_Handler, served=self))
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
         if open_browser:
             webbrowser.open(self.url)
 
     @property
     def url(self) -> str:
         """The address of the page; its token is needed to see and to change anything."""
-        return self._served.url
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{self._guard.token}/"
 
     def stop(self) -> None:
         """End the server; what the page has not saved is lost."""
-        self._served.stop()
+        if not self._stopped.is_set():
+            self._stopped.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+    def _wait(self) -> None:
+        try:
+            while not self._stopped.wait(0.5):
+                pass
+        except KeyboardInterrupt:
+            self.stop()
+
+    @property
+    def _place(self) -> str:
+        return "stopped" if self._stopped.is_set() else f"at {self.url}"
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +132,7 @@ class ServedPage:
     def _repr_html_(self) -> str:
         """In notebooks: where it is."""
         text = html.escape(repr(self)[1:-1])
-        if self._served.stopped.is_set():
+        if self._stopped.is_set():
             return f"<p>{text}</p>"
         return f'<p><a href="{self.url}" target="_blank" rel="noopener">{text}</a></p>'
 
@@ -210,7 +182,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = 60
     disable_nagle_algorithm = True
 
-    def __init__(self, *given: Any, served: Served) -> None:
+    def __init__(self, *given: Any, served: ServedPage) -> None:
         self._served = served
         super().__init__(*given)
 
@@ -218,11 +190,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self._inside()
         if path is None:
             return
-        if path in self._served.files:
+        if path in self._served._texts:
             kind = "text/html" if path == "" else _KINDS[f".{path.rpartition('.')[2]}"]
-            self._send(self._served.files[path](), kind)
-        elif path in self._served.answers:
-            self._send_json(self._served.answers[path]())
+            self._send(self._served._texts[path](), kind)
+        elif path in self._served._answers:
+            self._send_json(self._served._answers[path]())
         else:
             self._refuse(404, "there is nothing here")
 
@@ -239,14 +211,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             action = json.loads(content)
         except (ValueError, RecursionError):
             action = None
-        if path not in self._served.actions or not isinstance(action, dict):
+        if path not in self._served._actions or not isinstance(action, dict):
             self._refuse(400, "expected an action as JSON")
             return
-        self._send_json(self._served.actions[path](action))
+        self._send_json(self._served._actions[path](action))
 
     def _inside(self) -> str | None:
         """The path behind the token, None for a request that was refused."""
-        guard = self._served.guard
+        guard = self._served._guard
         if problem := guard.problem(self.path, self.headers):
             self._refuse(403, problem)
             return None
