@@ -40,6 +40,7 @@ from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
 if TYPE_CHECKING:
+    from alembert.simulate.events import EventRecord
     from alembert.simulate.result import Run
 
 
@@ -94,6 +95,24 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
 def by_simpson(P: Array, time: Array) -> Array:
     """The integral of P (..., N) over time, up to each record."""
     return scipy.integrate.cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+
+
+def work_of_held(run: Run, held: Array) -> Array:
+    """(..., N): by efforts that are held from each record to the next, tau . difference(q, q'); not by events in between."""
+    steps = np.sum(held[..., :-1, :] * _moved(run.model, run.q[..., :-1, :], run.q[..., 1:, :]), axis=-1)
+    by_step: dict[int, list[EventRecord]] = {}
+    for event, first in run.event_records():
+        by_step.setdefault(first - 1, []).append(event)
+    for k, events in by_step.items():
+        if 0 <= k < len(steps):
+            begins = [run.q[k], *(event.q_after for event in events)]
+            ends = [*(event.q for event in events), run.q[k + 1]]
+            steps[k] = np.sum(held[k] * _moved(run.model, np.array(begins), np.array(ends)))
+    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
+
+
+def _moved(model: Model, q: Array, q_later: Array) -> Array:
+    return model.difference(np.ascontiguousarray(q), np.ascontiguousarray(q_later))
 
 
 class StepNotes:
