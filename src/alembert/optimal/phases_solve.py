@@ -108,12 +108,12 @@ def solve_phases(
                 f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
             )
         chain = phases.chain(counts, schemes, meshes)
-        if (
-            not any(problem.plant.controls or problem.design for problem in phases.phases.values())
-            and not chain.clocks
-        ):
+        first, *later = phases.phases.values()
+        is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
+        if first.is_determined and not is_open:
             raise ArgumentError(
-                "Phases.solve: no phase has controls, `design` or a free duration: nothing is to be chosen"
+                "Phases.solve: the start is stated, and no phase has controls, `design` or a free duration: nothing is to be "
+                "chosen"
             )
         transcribed = TranscribedPhases(chain)
         known = None

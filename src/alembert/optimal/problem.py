@@ -182,6 +182,13 @@ class Problem:
         """Whether the duration is to be found."""
         return self.shortest != self.longest
 
+    @property
+    def is_determined(self) -> bool:
+        """Whether the start decides all: it is stated, the duration too, and there are neither controls nor `design`."""
+        stated = {row.component for row in self.start if row.is_equation}
+        chosen = self.plant.controls or self.design or self.is_free
+        return not chosen and stated.issuperset(self.plant.tangent_names)
+
     @cached_property
     def fine(self) -> tuple[ca.Function, ca.Function, ca.Function]:
         """Functions of short steps, with which solutions are judged: see `alembert.optimal.mesh`."""

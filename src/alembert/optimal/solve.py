@@ -208,10 +208,10 @@ class Transcribed:
         *,
         at_run_time: bool = False,
     ) -> None:
-        if not (problem.plant.controls or problem.design or problem.is_free):
+        if problem.is_determined:
             raise ArgumentError(
-                "solve: the system has no controls, no `design` and a given duration, so that nothing is to be chosen: "
-                "simulate it, or make it one of `Phases`"
+                "solve: the system has no controls, no `design`, a given duration and a start that is stated, so that nothing "
+                "is to be chosen: simulate it, or make it one of `Phases`"
             )
         way = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
         way = scheme(way) if isinstance(way, str) else way
