@@ -36,8 +36,8 @@ def check(problem: Problem) -> None:
     """Refuse what nothing can satisfy, as far as it shows without solving."""
     if problem.model is not None and problem.is_determined:
         raise ArgumentError(
-            "Problem: the start is stated, and there are no controls, no `design` and no free duration; name actuated joints, "
-            "or simulate instead"
+            "Problem: the start is stated, and there are no controls, no `design` and no free duration; name actuated "
+            "joints, or simulate instead"
         )
     _functions(problem)
     _ranges(problem)

@@ -112,8 +112,8 @@ def solve_phases(
         is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
         if first.is_determined and not is_open:
             raise ArgumentError(
-                "Phases.solve: the start is stated, and no phase has controls, `design` or a free duration: nothing is to be "
-                "chosen"
+                "Phases.solve: the start is stated, and no phase has controls, `design` or a free duration: nothing is to "
+                "be chosen"
             )
         transcribed = TranscribedPhases(chain)
         known = None

@@ -355,8 +355,8 @@ def _controls(
 
 
 def _without_noise(slopes: Array, own: int) -> Array:
-    """Zero where there are only rounding errors, beside the largest slope of the `own` states: what is only carried along has
-    slopes of one, however short the stages."""
+    """Zero where there are only rounding errors, beside the largest slope of the `own` states: what is only carried along
+    has slopes of one, however short the stages."""
     return np.where(slopes > NOISE**1.2 * slopes[:own].max(initial=0.0), slopes, 0.0)
 
 

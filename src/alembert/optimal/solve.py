@@ -210,8 +210,8 @@ class Transcribed:
     ) -> None:
         if problem.is_determined:
             raise ArgumentError(
-                "solve: the system has no controls, no `design`, a given duration and a start that is stated, so that nothing "
-                "is to be chosen: simulate it, or make it one of `Phases`"
+                "solve: the system has no controls, no `design`, a given duration and a start that is stated, so that "
+                "nothing is to be chosen: simulate it, or make it one of `Phases`"
             )
         way = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
         way = scheme(way) if isinstance(way, str) else way

@@ -97,7 +97,7 @@ def model_system(
     def rates(s: Moment) -> ca.SX:
         q, v, z, p = s.states[:n], s.states[n : 2 * n], s.states[2 * n : 2 * n + lags.size], s.parameters
         known = p[:count] if count else None
-        named = {name: getattr(s, name) for name in (*commands, *own)}
+        named = {name: getattr(s, name) for name in (*commands, *names, *inner, *own)}
         moment = Moment(t=s.t, q=q, v=v, model=model, parameters=p, _model=model, _parameters=known, **named)
         command = ca.SX.zeros(n)
         if efforts is None:
