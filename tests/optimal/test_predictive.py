@@ -143,7 +143,7 @@ def test_the_cart_goes_to_its_target(delay, compiled):
 def test_failures_follow_the_policy():
     law = PredictiveController(balance(), 20, period=0.05, iterations=0, on_failure="raise")
     law(0.0, [0.0, 0.2], [0, 0])  # without a plan to go on from, as many as it takes
-    with pytest.raises(NumericalError, match="PredictiveController: at t = 0.05 s: iterations"):
+    with pytest.raises(NumericalError, match=r"PredictiveController: at t = 0\.05 s: iterations"):
         law(0.05, [1.5, 1.0], [3.0, 0.0])
     for policy, wanted in (("plan", 1), ("hold", 0)):
         law = PredictiveController(balance(), 20, period=0.05, on_failure=policy)
@@ -306,7 +306,7 @@ def test_forces_that_depend_on_the_time_are_refused():
 
 
 def test_real_time_iterations_need_nothing_but_their_number():
-    """One Newton step a sample, also from a start that is far from where all is still: the loop is as good as with solves."""
+    """One Newton step a sample, also from a start that is far from rest: the loop is as good as with solves."""
     ends = []
     for iterations in (1, 50):
         law = PredictiveController(balance(), 20, period=0.05, iterations=iterations)
