@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -265,8 +265,8 @@ class Transcribed:
             )
             if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
                 outcome = self._in_given_time(problem, attempt, outcome)
-            if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
-                outcome = self._from_straight(attempt, outcome)
+            if is_judged and solver == "sweep" and not isinstance(guess, Solution):
+                outcome = self._from_elsewhere(attempt, outcome, guess)
         in_time(attempt, outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
@@ -321,20 +321,26 @@ class Transcribed:
         outcome.history = [*stalled.history, *(i._replace(number=done + i.number) for i in outcome.history)]
         return outcome
 
-    def _from_straight(self, attempt: Attempt, lost: Outcome) -> Outcome:
-        """From a straight motion, where no way leads on from the guess."""
-        done = len(lost.history)
-        left = attempt.iterations - done
-        if lost.status not in ("stalled", "infeasible") or left < 1:
-            return lost
-        x, u, z = guesses.place(attempt.stages, guesses.make(attempt.stages.problem, None))
-        outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
-        _add_seconds(outcome, lost)
-        if outcome.status not in ("solved", "acceptable"):
-            return lost
-        outcome.history = [*lost.history, *(i._replace(number=done + i.number) for i in outcome.history)]
-        outcome.message += "; begun from a straight motion: no way led on from the guess"
-        return outcome
+    def _from_elsewhere(self, attempt: Attempt, lost: Outcome, guess: Any) -> Outcome:
+        """Where no way leads on from the guess, from a straight motion, and from the one that the start leads to by itself."""
+        problem, done = attempt.stages.problem, list(lost.history)
+        others = {"a straight motion": partial(guesses.make, problem, None)} if guess is not None else {}
+        others["the motion that the start leads to by itself"] = partial(guesses.drifting, problem)
+        for name, make in others.items():
+            left = attempt.iterations - len(done)
+            other = make() if lost.status in ("stalled", "infeasible", "failed") and left > 0 else None
+            if other is None:
+                continue
+            x, u, z = guesses.place(attempt.stages, other)
+            outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
+            done += [i._replace(number=len(done) + i.number) for i in outcome.history]
+            _add_seconds(outcome, lost)
+            if outcome.status in ("solved", "acceptable"):
+                outcome.history = done
+                before = "a straight one" if guess is None else "the guess"
+                outcome.message += f"; begun from {name}: no way led on from {before}"
+                return outcome
+        return lost
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
         """From controls that move, where those of the guess have no effect at first order on what is to be reached.
