@@ -125,6 +125,8 @@ def solve_phases(
         attempt, outcome = transcribed.attempts(
             place, known, options, is_solution=known is not None, stages=chain
         )
+        if options.solver == "sweep":
+            outcome = transcribed.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
         hessian = "exact" if attempt.exact else "gauss-newton"
         return PhasesSolution(phases, chain, outcome, options.solver, hessian)

@@ -51,6 +51,8 @@ LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
 NUDGES = ((0.3, 1.0), (1.0, 2.0))
 """sizes, in units of the controls, and half waves in the duration, of controls that are tried where a guess has no slope"""
+BELOW = 1e-6
+"""share of its cost by which a solution is to be cheaper than a saddle: far more than the tolerance leaves open"""
 SIMPLE = "rk4"
 """the transcription with one control in each interval that is tried where the default one, which has more, fails for that"""
 DEARER = 0.02
@@ -267,6 +269,8 @@ class Transcribed:
                 outcome = self._in_given_time(problem, attempt, outcome)
             if is_judged and solver == "sweep" and not isinstance(guess, Solution):
                 outcome = self._from_elsewhere(attempt, outcome, guess)
+            if is_judged and solver == "sweep":
+                outcome = self.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
@@ -322,7 +326,7 @@ class Transcribed:
         return outcome
 
     def _from_elsewhere(self, attempt: Attempt, lost: Outcome, guess: Any) -> Outcome:
-        """Where no way leads on from the guess, from a straight motion, and from the one that the start leads to by itself."""
+        """Where no way leads on from the guess: from a straight motion, and from the one the start leads to by itself."""
         problem, done = attempt.stages.problem, list(lost.history)
         others = {"a straight motion": partial(guesses.make, problem, None)} if guess is not None else {}
         others["the motion that the start leads to by itself"] = partial(guesses.drifting, problem)
@@ -341,6 +345,28 @@ class Transcribed:
                 outcome.message += f"; begun from {name}: no way led on from {before}"
                 return outcome
         return lost
+
+    def off_saddle(self, attempt: Attempt, solved: Outcome) -> Outcome:
+        """From controls that move, where the cost does not bend upward from a solution in all directions that are open.
+
+        Motions that are symmetric have the slopes of an optimum, and no Newton step leaves the symmetry: a body that turns
+        about its own axis all the way, although it is there earlier by leaving it to either side."""
+        done, it = list(solved.history), solved.iterate
+        for size, turns in NUDGES:
+            left = attempt.iterations - len(done)
+            if solved.status != "solved" or not attempt.exact or not done[-1].shift > 0 or left < 1:
+                break
+            u = it.u + solved.units.u * self._waves(size, turns)
+            away = replace(attempt, x=it.x, u=u, z=it.z, iterations=left, known=None)
+            outcome = self._run(away, "sweep")
+            outcome = self._again(away, outcome) if outcome.status == "stalled" else outcome
+            gain = (solved.cost - outcome.cost) / max(abs(solved.cost), abs(outcome.cost), 1e-300)
+            _add_seconds(outcome, solved)
+            if outcome.status in ("solved", "acceptable") and gain > BELOW:
+                outcome.history = [*done, *(i._replace(number=len(done) + i.number) for i in outcome.history)]
+                outcome.message += f"; begun from a saddle, whose cost is {solved.cost:.6g}"
+                return outcome
+        return solved
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
         """From controls that move, where those of the guess have no effect at first order on what is to be reached.
