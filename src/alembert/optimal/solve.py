@@ -328,7 +328,9 @@ class Transcribed:
     def _from_elsewhere(self, attempt: Attempt, lost: Outcome, guess: Any) -> Outcome:
         """Where no way leads on from the guess: from a straight motion, and from the one the start leads to by itself."""
         problem, done = attempt.stages.problem, list(lost.history)
-        others = {"a straight motion": partial(guesses.make, problem, None)} if guess is not None else {}
+        others: dict[str, Callable[[], guesses.Guess | None]] = {}
+        if guess is not None:
+            others["a straight motion"] = partial(guesses.make, problem, None)
         others["the motion that the start leads to by itself"] = partial(guesses.drifting, problem)
         for name, make in others.items():
             left = attempt.iterations - len(done)
