@@ -16,6 +16,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal.analysis import jump_remark
 from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
@@ -276,7 +277,10 @@ class Transcribed:
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         hessian = "exact" if attempt.exact else "gauss-newton"
-        return Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
+        found = Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
+        if is_judged and found.converged and (text := jump_remark(found)):
+            found.remark(text)
+        return found
 
     def attempts(
         self,
