@@ -1,6 +1,7 @@
 """What a solution tells: limits kept, sensitivities, diagnosis, hand-over."""
 
 import re
+import warnings
 
 import casadi as ca
 import numpy as np
@@ -388,3 +389,19 @@ def test_jumps_of_controls_whose_rates_are_limited_are_told():
     before, after = (rough.control_at(node + d)[0] for d in (-1e-9, 1e-9))
     assert abs(after - before) == pytest.approx(float(size), rel=0.05)  # it is told to two digits
     assert smooth.message == "solved"
+
+
+@pytest.mark.parametrize("transcription", ["rk4", "radau"])
+def test_a_node_belongs_to_the_interval_that_begins_there(transcription):
+    """Also where t/T is not the fraction that the node is at: else controls and gains jump just after the times that
+    `controller().breaks` tells."""
+    model = al.library.two_link()
+    ends = {"start": {"q": [-1.0, 0.3], "v": 0}, "end": {"q": [0.5, 0.0], "v": 0}}
+    solution = Problem(model, 3.0, **ends).solve(60, transcription=transcription)
+    k = np.arange(60)
+    np.testing.assert_array_equal(
+        solution.control_at(solution.time[:-1]), solution.control_within(k, np.zeros(60))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        al.simulate(model, solution.q[0], solution.v[0], duration=3.0, controller=solution.controller())

@@ -68,7 +68,7 @@ class _CompiledPlan:
 
     def control_at(self, t: float) -> Array:
         if self.result.is_constant:
-            k = int(np.searchsorted(self._nodes, t / self._duration, side="right")) - 1
+            k = int(np.searchsorted(self._nodes * self._duration, t, side="right")) - 1
             return self.result.controls[max(k, 0)].copy()
         return self.solution.control_at(t)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -286,7 +287,7 @@ class Problem:
         for name, bounds in (given or {}).items():
             if name not in names:
                 raise ArgumentError(unknown("Problem: design: no parameter", name, names))
-            pair = np.asarray(bounds, dtype=float)
+            pair = numbers("Problem", f"design {name!r}", bounds)
             if pair.shape != (2,) or not pair[0] < pair[1] or not np.isfinite(pair).all():
                 raise ArgumentError(f"Problem: design {name!r} is {bounds!r}, expected a pair (lower, upper)")
             k = names.index(name)
