@@ -350,6 +350,8 @@ class Transcribed:
                 before = "a straight one" if guess is None else "the guess"
                 outcome.message += f"; begun from {name}: no way led on from {before}"
                 return outcome
+            if outcome.status == "interrupted":
+                break
         return lost
 
     def off_saddle(self, attempt: Attempt, solved: Outcome) -> Outcome:
@@ -372,6 +374,8 @@ class Transcribed:
                 outcome.history = [*done, *(i._replace(number=len(done) + i.number) for i in outcome.history)]
                 outcome.message += f"; begun from a saddle, whose cost is {solved.cost:.6g}"
                 return outcome
+            if outcome.status == "interrupted":
+                break
         return solved
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
