@@ -41,7 +41,7 @@ from alembert.optimal.outcome import (
     zigzags,
 )
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import refined
+from alembert.optimal.refinement import SIMPLE, refined
 from alembert.optimal.schemes import Transcription, scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
@@ -54,8 +54,6 @@ NUDGES = ((0.3, 1.0), (1.0, 2.0))
 """sizes, in units of the controls, and half waves in the duration, of controls that are tried where a guess has no slope"""
 BELOW = 1e-6
 """share of its cost by which a solution is to be cheaper than a saddle: far more than the tolerance leaves open"""
-SIMPLE = "rk4"
-"""the transcription with one control in each interval that is tried where the default one, which has more, fails for that"""
 DEARER = 0.02
 """share of what the controls of the default one cost by which its solution may cost more: controls that are constant in each
 interval do, and many steps may be needed to come near"""
