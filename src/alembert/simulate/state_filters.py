@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known, unknown
+from alembert.arguments import check_known, numbers, unknown
 from alembert.control.quadratic import Correction, covariance_root, triangular_root
 from alembert.control.quadratic import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.simulate.adaptive import coordinate_sizes
-from alembert.simulate.controllers import Sampled, efforts_from
+from alembert.simulate.controllers import Estimating, Sampled, efforts_from, told_law
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
 from alembert.simulate.sensors import Instrument, Measured
@@ -214,7 +214,9 @@ class StateFilter:
         for name in parameters:
             check_known("start: no estimated parameter", name, self.estimated)
         known = {**self.model.parameter_values, **self._given, **parameters}
-        given = np.asarray(deviations, dtype=float)
+        given = numbers("start", "deviations", deviations)
+        if given.ndim < 2 and np.any(given < 0):
+            raise ArgumentError(f"start: deviations is {deviations!r}, expected zero or positive numbers")
         S = covariance_root("start", "deviations", given if given.ndim == 2 else given**2, self.names)
         return StateEstimate(q, v, np.array([float(known[name]) for name in self.estimated]), S)
 
@@ -231,7 +233,7 @@ class StateFilter:
     def predict(self, estimate: StateEstimate, efforts: Any = None, *, t: float = 0.0) -> StateEstimate:
         """The estimate one sample later, under efforts that are held."""
         nv, k = self.model.nv, len(self.estimated)
-        tau = np.zeros(nv) if efforts is None else efforts_from(self.model, efforts, "StateFilter.predict")
+        tau = self._efforts("predict", efforts)
         noisy = np.flatnonzero(self.process)
         root = np.zeros((self.size + len(noisy), self.size + len(noisy)))
         root[: self.size, : self.size] = estimate.S
@@ -274,21 +276,18 @@ class StateFilter:
                 raise ArgumentError(
                     unknown("correct: no sensor", str(name), [x.name for x in self.instruments])
                 )
-        there = [x for x in self.instruments if x.name in readings and np.all(np.isfinite(readings[x.name]))]
+        known = {name: numbers("correct", f"the sample of {name!r}", x) for name, x in readings.items()}
+        there = [x for x in self.instruments if x.name in known and np.all(np.isfinite(known[x.name]))]
         if not there:
             nothing = Correction(np.zeros(self.size), estimate.S, np.zeros(0), np.zeros((0, 0)))
             return estimate, nothing
-        tau = (
-            np.zeros(self.model.nv)
-            if efforts is None
-            else efforts_from(self.model, efforts, "StateFilter.correct")
-        )
+        tau = self._efforts("correct", efforts)
         about = self._told(there, (estimate.q, estimate.v, estimate.p), tau, t)
 
         def told(d: Array) -> Array:
             return self._apart(there, about, self._told(there, self._moved(estimate, d), tau, t))
 
-        read = [np.asarray(readings[x.name], dtype=float) for x in there]
+        read = [known[x.name] for x in there]
         for one, given, expected in zip(there, read, about, strict=True):
             if given.size != np.size(expected):
                 raise ArgumentError(
@@ -329,7 +328,8 @@ class StateFilter:
         """
         if law is not None and not callable(law):
             raise ArgumentError(
-                f"StateFilter.controller: law is {law!r}, expected a function u(t, q, v) or a Regulator"
+                f"StateFilter.controller: law is {told_law(law)}, expected a function u(t, q, v), or a Regulator as "
+                "al.linear.lqr and al.linear.place_poles make it"
             )
         memory = f"{name}.memory"
         read = [x.name for x in self.instruments]
@@ -352,9 +352,23 @@ class StateFilter:
             f"{name}.deviations": start.deviations,
             memory: self._packed(start, np.zeros(self.model.nv)),
         }
-        return Sampled(sample, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
+        estimating = Estimating(sample, {x.name: x for x in self.instruments})
+        return Sampled(estimating, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def _efforts(self, function: str, given: Any) -> Array:
+        """(nv,), by joint or as numbers; none are zero."""
+        if given is None or isinstance(given, Mapping):
+            return np.asarray(self.model.velocity({} if given is None else given))
+        found = numbers(
+            function, "efforts", given, 0 if self.model.nv == 1 and np.ndim(given) == 0 else self.model.nv
+        )
+        if found.ndim > 1 or not np.isfinite(found).all():
+            raise ArgumentError(
+                f"{function}: efforts is {given!r}, expected {self.model.nv} finite numbers, or by joint"
+            )
+        return np.atleast_1d(found)
 
     def _packed(self, x: StateEstimate, tau: Array) -> Array:
         return np.concatenate([x.q, x.v, x.p, tau, x.S[np.tril_indices(self.size)]])
