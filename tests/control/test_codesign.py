@@ -197,6 +197,15 @@ def test_named_parameters_of_a_mechanism():
             lambda: lightest(two_masses_of_k, RANGE, effort=1.0, response=1.0, feedback="lqg"),
             "feedback is 'lqg', expected 'state' or 'output'",
         ),
+        (lambda: codesign(two_masses_of_k, RANGE, start={"k": 99.0}), "start: 'k' is 99.0, expected"),
+        (lambda: lightest(lambda k: k, RANGE, effort=1.0, response=1.0), "^lightest: make gave float"),
+        (lambda: pareto(lambda k: k, RANGE), "^pareto: make gave float"),
+        (
+            lambda: codesign(
+                lambda k: DesignPoint(StateSpace([[-k]], [[1]], [[1]]), np.eye(1), 1, 1, np.nan), RANGE
+            ),
+            "the cost of the structure is nan at k = ",
+        ),
         (lambda: pareto(two_masses_of_k, RANGE, shares=[0.5, 0.1]), "shares are .* expected ascending"),
     ],
 )

@@ -108,6 +108,20 @@ def test_what_is_refused(masses, law):
         al.certify(masses, law.law, {"stiffness": (1, 2)})
     with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
         al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
+    for given, sentence in (
+        ({"tolerance": 0.0}, r"certify: tolerance is 0.0, expected a positive number"),
+        ({"members": 0}, r"certify: members is 0, expected a whole number"),
+        ({"duration": -1.0}, r"certify: duration is -1.0, expected a positive number"),
+        ({"disturbance": [1.0, 2, 3]}, r"certify: disturbance is \[1.0, 2, 3\], expected a number or"),
+    ):
+        with pytest.raises(al.ArgumentError, match=sentence):
+            al.certify(masses, law, {"stiffness": (1, 2)}, **given)
+    design = control.lqr(law.about, 1.0)
+    with pytest.raises(
+        al.ArgumentError,
+        match=r"is a StateFeedback, .*; the controller of this StateFeedback is its .controller",
+    ):
+        al.certify(masses, design, {"stiffness": (1, 2)})
 
 
 def test_a_free_flying_vehicle_with_a_closed_loop():
