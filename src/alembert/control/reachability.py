@@ -273,7 +273,9 @@ def place(plant: StateSpace, poles: Any) -> PolePlacement:
     reached = plant.controllable()
     if not reached:
         lost = describe_unreached(plant.A, plant.B, plant.state_names, plant.dt, stable=True)
-        raise ArgumentError(f"place: the inputs do not reach {lost or f'all of the state: {reached}'}")
+        raise ArgumentError(
+            f"place: the inputs do not reach all of the state: {f'not {lost}' if lost else reached}"
+        )
     wanted = _wanted("place", poles, plant.order)
     rank = int(np.linalg.matrix_rank(plant.B))
     times = [_times(wanted, pole) for pole in wanted]

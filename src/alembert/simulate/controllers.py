@@ -573,7 +573,8 @@ def told_law(given: Any) -> str:
 def where_the_law_is(given: Any) -> str:
     """What to give instead of a design, for the end of a message; empty where nothing is known."""
     if isinstance(getattr(given, "controller", None), SYSTEMS):
-        return f"; the controller of this {type(given).__name__} is its .controller"
+        feedback = ", or al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
+        return f"; the controller of this {type(given).__name__} is its .controller{feedback}"
     return ""
 
 
