@@ -368,7 +368,7 @@ def test_what_is_refused(masses, cart, linear, design):
         "limits: it has no output 'b'": DynamicController(K, limits={"b": 1.0}),
         "the limit of 'a' is (2.0": DynamicController(K, limits={"a": (2.0, 1.0)}),
         "the limit of 'a' is -2.0, expected a positive": DynamicController(K, limits={"a": -2.0}),
-        "controller is a LQG, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
+        "controller is of type LQG, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
         "DynamicController(...) or Sampled(...); the controller of this LQG is its .controller": design,
         "the reference 'q:a' is": DynamicController(K, references={"q:a": "far"}),
     }  # fmt: skip

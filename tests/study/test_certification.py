@@ -119,7 +119,7 @@ def test_what_is_refused(masses, law):
     design = control.lqr(law.about, 1.0)
     with pytest.raises(
         al.ArgumentError,
-        match=r"is a StateFeedback, .*; the controller of this StateFeedback is its .controller",
+        match=r"is of type StateFeedback, .*; the controller of this StateFeedback is its .controller",
     ):
         al.certify(masses, design, {"stiffness": (1, 2)})
 

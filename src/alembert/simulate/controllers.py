@@ -567,7 +567,7 @@ class DynamicController:
 
 def told_law(given: Any) -> str:
     """What came in the place of a law: designs by their kind, without their numbers."""
-    return f"a {type(given).__name__}" if where_the_law_is(given) else repr(given)
+    return f"of type {type(given).__name__}" if where_the_law_is(given) else repr(given)
 
 
 def where_the_law_is(given: Any) -> str:
