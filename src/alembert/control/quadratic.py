@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers, positive
+from alembert.arguments import numbers, positive, real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import semidefinite_root
@@ -337,7 +337,7 @@ def ltr(
         poles = np.sort_complex(np.linalg.eigvals(plant.A - plant.B @ K))
         regulator = StateFeedback(plant, K, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = regulator.plant
-    _check_recovery("ltr", recovery)
+    real("ltr", "recovery", recovery, "a number of zero or more", least=0.0)
     way, W = arguments.process_noise("ltr", G, process, through)
     found = _filter("ltr", G, way @ W @ way.T + recovery * G.B @ G.B.T, sensor)
     _check_held("ltr", "regulator", "A - B K", regulator)
@@ -364,7 +364,7 @@ def output_ltr(
         poles = np.sort_complex(np.linalg.eigvals(plant.A - L @ plant.C))
         filter = KalmanFilter(plant, L, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = filter.plant
-    _check_recovery("output_ltr", recovery)
+    real("output_ltr", "recovery", recovery, "a number of zero or more", least=0.0)
     cost, R, S = _cost("output_ltr", G, Q, R, None, "states")
     regulator = _regulator("output_ltr", G, cost + recovery * G.C.T @ G.C, R, S)
     _check_held("output_ltr", "filter", "A - L C", filter)
@@ -380,11 +380,6 @@ def _check_held(function: str, name: str, matrix: str, given: StateFeedback | Ka
             f"{function}: {matrix} with the gain {name} has the pole {poles[np.argmax(growth)]:.6g}, expected stable ones; "
             "is its sign right?"
         )
-
-
-def _check_recovery(function: str, recovery: float) -> None:
-    if not (recovery >= 0 and np.isfinite(recovery)):
-        raise ArgumentError(f"{function}: recovery is {recovery!r}, expected a number of zero or more")
 
 
 def _cost(

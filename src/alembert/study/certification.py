@@ -150,10 +150,16 @@ class LoopCertificate:
         count = len(self.held)
         if count and all(self.held):
             part = ", in what the controller sees" if self.left_out else ""
-            flown = float(self.runs.time[-1]) * -self.worst_decay
-            short = f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
-            found.append(f"{count} of {count} motions of the nonlinear model come to rest{part}{short}.")
+            found.append(
+                f"{count} of {count} motions of the nonlinear model come to rest{part}{self._short}."
+            )
         return found
+
+    @property
+    def _short(self) -> str:
+        """What is said of motions that are too short to tell."""
+        flown = float(self.runs.time[-1]) * -self.worst_decay
+        return f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
 
     @property
     def breaks(self) -> list[str]:
@@ -195,7 +201,9 @@ class LoopCertificate:
         if lost:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             part = f"{len(lost)} of {len(self.held)} motions"
-            found.append(f"The nonlinear model does not come to rest in {part}: {'; '.join(lost[:3])}{more}.")
+            found.append(
+                f"The nonlinear model does not come to rest in {part}: {'; '.join(lost[:3])}{more}{self._short}."
+            )
         return found
 
     @staticmethod
@@ -269,7 +277,7 @@ class LoopCertificate:
         title = f"{len(self.deviations)} motions of the nonlinear model"
         if any(self.held) and not all(self.held):  # those that run away would hide the others
             resting = np.nanmax(self.deviations[np.array(self.held)])
-            axis.set_ylim(0, 3 * resting)
+            axis.set_ylim(0, min(3 * resting, 1.05 * np.nanmax(self.deviations)))
             title += f", {len(self.held) - sum(self.held)} of which do not come to rest"
         axis.set_title(title)
         return figure
