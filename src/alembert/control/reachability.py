@@ -46,7 +46,7 @@ import numpy as np
 import scipy
 
 from alembert.control.arguments import takes_systems
-from alembert.control.statespace import StateSpace
+from alembert.control.statespace import StateSpace, state_scales
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -186,6 +186,18 @@ def _without_rows(
         A, B, C, D = A[:k, :k], B[:k], np.vstack([C1[:, :k], A[k:, :k]]), np.vstack([D, B[k:]])
 
 
+def in_like_units(A: Array, B: Array) -> tuple[Array, Array, Array, Array]:
+    """A and B with states and inputs in units (powers of two) that make their rows and columns alike, and those units."""
+    size = float(np.abs(A).max(initial=0.0)) or 1.0
+    alone = np.abs(A).sum(axis=0) == np.abs(np.diag(A))  # states that act on no other one
+    states = state_scales(A, B, size * np.diag(alone))
+    A, B = A * states / states[:, None], B / states[:, None]
+    size = float(np.abs(A).max(initial=0.0)) or 1.0
+    most = np.abs(B).max(axis=0, initial=0.0)
+    inputs = np.exp2(np.round(np.log2(size / np.where(most > 0, most, size))))
+    return A, B * inputs, states, inputs
+
+
 def unreached(
     A: Array, B: Array, *, discrete: bool = False, stable: bool = False
 ) -> list[tuple[complex, Array]]:
@@ -194,6 +206,7 @@ def unreached(
 
     Left null vectors of [A - pole, B] (Popov, Belevitch, Hautus): of a multiple pole, only the part that is not reached.
     """
+    A, B, _, _ = in_like_units(A, B)
     found: list[tuple[complex, Array]] = []
     size = max(1.0, float(np.abs(A).max(initial=0.0)))
     for pole in np.linalg.eigvals(A):
@@ -270,14 +283,15 @@ class PolePlacement:
 @takes_systems()
 def place(plant: StateSpace, poles: Any) -> PolePlacement:
     """State feedback u = -K x; with several inputs, no pole more often than there are inputs."""
-    reached = plant.controllable()
+    A, B, states, inputs = in_like_units(plant.A, plant.B)
+    reached = reachability(A, B, plant.state_names, 1e-10)
     if not reached:
         lost = describe_unreached(plant.A, plant.B, plant.state_names, plant.dt, stable=True)
         raise ArgumentError(
             f"place: the inputs do not reach all of the state: {f'not {lost}' if lost else reached}"
         )
     wanted = _wanted("place", poles, plant.order)
-    rank = int(np.linalg.matrix_rank(plant.B))
+    rank = int(np.linalg.matrix_rank(B))
     times = [_times(wanted, pole) for pole in wanted]
     if max(times, default=0) > rank:
         if plant.shape[1] > 1:
@@ -285,13 +299,14 @@ def place(plant: StateSpace, poles: Any) -> PolePlacement:
             raise ArgumentError(
                 f"place: the pole {pole:.6g} is asked for {max(times)} times, expected at most {rank}, the rank of B"
             )
-        K = _unique_gain(plant.A, plant.B, wanted)
+        K = inputs[:, None] * _unique_gain(A, B, wanted) / states
         return _placed(plant.A - plant.B @ K, K, wanted)
     try:
-        found = scipy.signal.place_poles(plant.A, plant.B, wanted if np.any(wanted.imag) else wanted.real)
+        found = scipy.signal.place_poles(A, B, wanted if np.any(wanted.imag) else wanted.real)
     except ValueError as error:
         raise ArgumentError(f"place: {error}") from None
-    return _placed(plant.A - plant.B @ found.gain_matrix, found.gain_matrix, wanted)
+    K = inputs[:, None] * found.gain_matrix / states
+    return _placed(plant.A - plant.B @ K, K, wanted)
 
 
 @takes_systems()
