@@ -66,6 +66,14 @@ class StateEstimate:
         return np.linalg.norm(self.S, axis=1)
 
 
+def held_efforts(model: Model, given: Any, who: str) -> Array:
+    """Of all degrees of freedom, which act from a sample to the next; none where they are not given."""
+    tau = np.zeros(model.nv) if given is None else efforts_from(model, given, who)
+    if not np.isfinite(tau).all():
+        raise ArgumentError(f"{who}: efforts is {given!r}, expected finite numbers")
+    return tau
+
+
 class StateFilter:
     """A filter that knows the model; `correct` and `predict` alone, or `controller` for `al.simulate`.
 
@@ -216,7 +224,7 @@ class StateFilter:
         known = {**self.model.parameter_values, **self._given, **parameters}
         given = numbers("start", "deviations", deviations)
         if given.ndim < 2 and np.any(given < 0):
-            raise ArgumentError(f"start: deviations is {deviations!r}, expected zero or positive numbers")
+            raise ArgumentError(f"start: deviations is {deviations!r}, expected numbers from zero on")
         S = covariance_root("start", "deviations", given if given.ndim == 2 else given**2, self.names)
         return StateEstimate(q, v, np.array([float(known[name]) for name in self.estimated]), S)
 
@@ -233,7 +241,7 @@ class StateFilter:
     def predict(self, estimate: StateEstimate, efforts: Any = None, *, t: float = 0.0) -> StateEstimate:
         """The estimate one sample later, under efforts that are held."""
         nv, k = self.model.nv, len(self.estimated)
-        tau = self._efforts("predict", efforts)
+        tau = held_efforts(self.model, efforts, "StateFilter.predict")
         noisy = np.flatnonzero(self.process)
         root = np.zeros((self.size + len(noisy), self.size + len(noisy)))
         root[: self.size, : self.size] = estimate.S
@@ -281,7 +289,7 @@ class StateFilter:
         if not there:
             nothing = Correction(np.zeros(self.size), estimate.S, np.zeros(0), np.zeros((0, 0)))
             return estimate, nothing
-        tau = self._efforts("correct", efforts)
+        tau = held_efforts(self.model, efforts, "StateFilter.correct")
         about = self._told(there, (estimate.q, estimate.v, estimate.p), tau, t)
 
         def told(d: Array) -> Array:
@@ -356,19 +364,6 @@ class StateFilter:
         return Sampled(estimating, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
-
-    def _efforts(self, function: str, given: Any) -> Array:
-        """(nv,), by joint or as numbers; none are zero."""
-        if given is None or isinstance(given, Mapping):
-            return np.asarray(self.model.velocity({} if given is None else given))
-        found = numbers(
-            function, "efforts", given, 0 if self.model.nv == 1 and np.ndim(given) == 0 else self.model.nv
-        )
-        if found.ndim > 1 or not np.isfinite(found).all():
-            raise ArgumentError(
-                f"{function}: efforts is {given!r}, expected {self.model.nv} finite numbers, or by joint"
-            )
-        return np.atleast_1d(found)
 
     def _packed(self, x: StateEstimate, tau: Array) -> Array:
         return np.concatenate([x.q, x.v, x.p, tau, x.S[np.tril_indices(self.size)]])
