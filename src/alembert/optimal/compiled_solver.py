@@ -474,7 +474,8 @@ class CompiledSolver:
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         newton.linearise()
-        newton.errors(merit, self.tolerance)
+        newton.tolerance = self.tolerance
+        newton.judge(merit)
         newton.step(merit)
         stated = newton.stated()
         status = "solved" if found[6] else "iterations"
