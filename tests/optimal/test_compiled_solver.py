@@ -134,7 +134,7 @@ def test_functions_that_are_not_finite_are_no_solution():
 
 def test_a_filter_drops_what_is_no_better_and_then_the_oldest():
     """As lists do it: pairs that the new one is better than in both numbers go, and it comes first."""
-    numbers, decide = bound_decisions()
+    _, numbers, decide = bound_decisions()
     numbers["here"][:2], numbers["remembers"][0] = (1e3, 0.0), 1.0
     decide["new_filter"]()
     rng, expected = np.random.default_rng(0), []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 _NOTHING = np.zeros(len(FOUND))
 MOST_ITERATIONS = 200
-"""each makes the functions of the filter longer"""
+"""more than any sample has time for; what needs them has `prepared.solve`, which also restores feasibility"""
 
 
 @dataclass(frozen=True, eq=False)

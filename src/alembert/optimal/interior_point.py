@@ -344,13 +344,8 @@ class InteriorPoint:
 
     def _correct(self, merit: Merit, full: float, trial: Merit) -> tuple[Merit, float] | None:
         """Second-order corrections of the step, which was tried in full."""
-        newton, numbers, alpha, descent = (
-            self.newton,
-            self.newton.numbers,
-            full,
-            self.newton.numbers["descent"].item(),
-        )
-        kept = newton.keep()
+        newton, numbers, alpha = self.newton, self.newton.numbers, full
+        descent, kept = numbers["descent"].item(), newton.keep()
         newton.begin_corrections()
         before = np.inf
         for left in range(tuning.CORRECTIONS, 0, -1):

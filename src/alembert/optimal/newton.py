@@ -57,7 +57,7 @@ class Newton:
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         self._taken = np.ones(1)
-        self.numbers, self.decide = bound_decisions()
+        self._numbers, self.numbers, self.decide = bound_decisions()
         self._alpha, self._mu, self._scale, self._dual = (
             self.numbers[name] for name in ("alpha", "mu", "scale", "dual")
         )
@@ -93,8 +93,7 @@ class Newton:
         """As if it were new, for other numbers of the same stages: nothing of what was solved before is left."""
         self.stages = stages
         self.seconds = {"functions": 0.0, "sweep": 0.0}
-        for a in self.numbers.values():
-            a[...] = 0.0
+        self._numbers[...] = 0.0
         self.numbers["rho"][0] = 1e2
         N, nd = self._d.shape
         self.numbers["settings"][1:] = mu, self._duals.size, N * nd, len(self.last.c) > 0

@@ -22,6 +22,9 @@ along the step, a trial at the length alpha is taken when
 or, where the slope promises more than feasibility could gain, alpha (-m)^2.3 > theta_0^1.1,
 
     phi <= phi_0 + eta alpha m                                                                    (4)
+
+Theta beyond the first of `allowed` is never taken, below the second (4) may be asked for. The filter is pairs (theta, phi),
+the latest first, infinite ones where there are none.
 """
 
 from __future__ import annotations
@@ -230,11 +233,7 @@ SETTINGS = 5
 """what a search is told: the tolerance, the largest barrier, how many multipliers of equations and how many rows with bounds
 along the path there are, and whether there are conditions at the end"""
 _HERE = {"here": 4, "trial": 4}
-"""at the iterate and at a trial: the sum of the residuals, the objective with the barrier, the cost, the largest residual
-
-The filter has pairs (theta, phi), the latest first, infinite ones where none are; theta beyond the first of `allowed` is
-never taken, below the second (4) may be asked for.
-"""
+"""at the iterate and at a trial: the sum of the residuals, the objective with the barrier, the cost, the largest residual"""
 
 
 def _errors(settings: ca.SX, errors: ca.SX, worst: ca.SX) -> tuple[ca.SX, ca.SX, Callable[..., ca.SX]]:
@@ -548,10 +547,10 @@ def _kernel() -> Kernel:
     return kernel
 
 
-def bound_decisions() -> tuple[dict[str, Array], dict[str, Callable[[], None]]]:
-    """Numbers by name, arrays that stay where they are, and the decisions on them."""
+def bound_decisions() -> tuple[Array, dict[str, Array], dict[str, Callable[[], None]]]:
+    """All numbers, these by name, arrays that stay where they are, and the decisions on them."""
     places = _numbers()
     whole = np.zeros(max(where.stop for where in places.values()))
     rows = zip(DECISIONS, np.eye(len(DECISIONS)), strict=True)
     bound = {name: _kernel().bind(1, [which], [whole]) for name, which in rows}
-    return {name: whole[where] for name, where in places.items()}, bound
+    return whole, {name: whole[where] for name, where in places.items()}, bound

@@ -24,7 +24,7 @@ kept to rounding errors"""
 # --- the filter (Waechter and Biegler) --------------------------------------------------------------------------------
 
 G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
-"""gamma_theta and gamma_phi of (1), eta of (4) in `alembert.optimal.search_graphs`"""
+"""gamma_theta and gamma_phi of (3), eta of (4) in `alembert.optimal.search_graphs`"""
 S_THETA, S_PHI = 1.1, 2.3
 """the exponents of theta and of the slope in the switch between (3) and (4)"""
 DURATION = 0.5
