@@ -33,7 +33,7 @@ from alembert.errors import ArgumentError
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
 FEWEST = 400  # operations below which LLVM takes no longer than what surrounds them
-FEWEST_BOUND = 50  # the same, where calls do not go through Python's checks
+FEWEST_BOUND = 50  # the same for batches, and where calls do not go through Python's checks
 CALL = 10_000  # interpreted operations in the time of these checks (measured: 20 us)
 
 Array = np.ndarray
@@ -371,7 +371,7 @@ class Kernel:
                 raise ArgumentError(
                     f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
                 )
-        fewest = FEWEST_BOUND if self.bound else FEWEST
+        fewest = FEWEST_BOUND if self.bound or lanes > 1 else FEWEST
         if isinstance(source, FunctionSource) and len(source) < fewest:
             target = target.compiling()
         body = source.emit(BODY, lanes, target)

@@ -467,7 +467,8 @@ def inward_function(n: int, m: int, columns: int, bounds: int) -> ca.Function:
 def outward_loop(n: int, m: int, columns: int) -> StageLoop:
     """The outward sweep."""
     shifts = [0, 0, 0, 0, 0, 1, 1, SHARED, 0]
-    return StageLoop(outward_function(n, m, columns), [*shifts, 0, 1, 1], backward=False)
+    source, key = FunctionSource(outward_function(n, m, columns)), f"time_sweep_outward {n} {m} {columns}"
+    return StageLoop(source, [*shifts, 0, 1, 1], backward=False, key=key)
 
 
 def outward_function(n: int, m: int, columns: int) -> ca.Function:
@@ -513,7 +514,7 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel]:
         penalty = (
             ca.if_else(size > 0, rho * ca.fmax(1e-3, _largest(R)) / (size * size), 0) if ends else ca.SX(0)
         )
-        P = Q + shift * ca.SX.eye(n) + penalty * (C.T @ C)
+        P = Q + shift * ca.SX.eye(n) + penalty * ca.tril2symm(ca.tril(C.T @ C))
         return [P, ca.horzcat(q + penalty * (C.T @ c), C.T), ca.horzcat(c, ca.SX(ends, ends)), penalty]
 
     def finishing(C: ca.SX, c: ca.SX, x: ca.SX, weights: ca.SX, penalty: ca.SX) -> list[ca.SX]:
@@ -632,7 +633,8 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
     T = 1 / ca.sqrt(ca.fmax(ca.diag(M), 1e-300))
     by_rows = ca.repmat(T, 1, count)
     factor = Factor(ca.tril2symm(ca.tril(M)) * by_rows * by_rows.T)
-    trace = ca.trace(factor.solve(ca.SX.eye(count)))
+    halves = factor.inward(ca.SX.eye(count))
+    trace = ca.dot(halves, factor.scaled(halves))
     # what cannot be reached has a Gramian of rounding errors
     reach = ca.vertcat(ca.SX(0, 1), *(M[k, k] for k in range(first, count)))
     doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach) if first < count else ca.SX(0)
