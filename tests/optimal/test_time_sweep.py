@@ -87,7 +87,7 @@ def test_step_solves_the_dense_system(n, m, first, last, bounds, shift):
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "last", "bounds"), [(6, 3, 4, 2), (14, 7, 0, 0), (9, 8, 9, 1), (16, 2, 5, 3), (60, 5, 30, 2)]
+    ("n", "m", "last", "bounds"), [(6, 3, 4, 2), (14, 7, 0, 0), (9, 8, 9, 1), (16, 2, 5, 3), (60, 20, 8, 2)]
 )
 def test_stages_in_vectors_solve_the_dense_system(n, m, last, bounds):
     rng = np.random.default_rng(n + m)
