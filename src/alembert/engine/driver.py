@@ -19,12 +19,13 @@ which do not look at the list, or the interpreter itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from alembert.engine import outlet
 from alembert.engine.fastcall import ALIGNMENT, STACK_LIMIT
+from alembert.engine.loops import Lines
 from alembert.engine.vectormath import vector_type
 
 WORDS = 3  # of the table, for each argument
@@ -247,25 +248,26 @@ def _padded(size: int, lanes: int) -> int:
 
 
 def packing(lanes: int) -> str:
-    """IR of `alembert_batch` and what it calls."""
+    """IR of `alembert_batch` and what it calls.
+
+    Contiguous elements go through tiles of as many as there are lanes; an argument that all states share is packed once.
+    """
     if lanes == 1:
         return batch_function(1)
     return (
-        _MANY_LANES
-        + _loop("tiles_in", lanes, lanes, _tile_in(lanes))
-        + _loop("tiles_out", lanes, lanes, _tile_out(lanes))
-        + _loop("elements_in", lanes, 1, _element_in(lanes))
-        + _loop("elements_out", lanes, 1, _element_out(lanes))
+        _PACKING
+        + _moving("tiles_in", lanes, lanes, _tile_in)
+        + _moving("tiles_out", lanes, lanes, _tile_out)
+        + _moving("elements_in", lanes, 1, _element_in)
+        + _moving("elements_out", lanes, 1, _element_out)
         + outlet.checking(lanes)
         + outlet.opening(lanes)
         + batch_function(lanes)
     )
 
 
-# Contiguous elements go through tiles; an argument that all states share is packed once.
-_MANY_LANES = """
-define internal void @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e,
-                                   i64 %n, i64 %valid, i1 %again) #0 {
+_PACKING = """
+define internal void @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
   %shared = icmp eq i64 %b, 0
   %packed = and i1 %shared, %again
   br i1 %packed, label %done, label %pack
@@ -274,10 +276,10 @@ pack:
   br i1 %unit, label %tiles, label %elements
 tiles:
   call void @alembert_tiles_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  br label %done
+  ret void
 elements:
   call void @alembert_elements_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  br label %done
+  ret void
 done:
   ret void
 }
@@ -294,117 +296,54 @@ elements:
 """
 
 
-def _loop(name: str, lanes: int, step: int, body: list[str]) -> str:
-    """IR of a loop over the elements `%j` of a block of states at `%state0`, `%state1`, ..."""
-    states = ["%lastlane = sub i64 %valid, 1"]
-    for k in range(lanes):
-        states.append(f"%spare{k} = icmp ult i64 %lastlane, {k}")
-        states.append(f"%lane{k} = select i1 %spare{k}, i64 %lastlane, i64 {k}")
-        states.append(f"%shift{k} = mul i64 %lane{k}, %b")
-        states.append(f"%state{k} = getelementptr i8, ptr %state, i64 %shift{k}")
-    states_text, body_text = "\n  ".join(states), "\n  ".join(body)
-    parameters = "ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid"
-    return f"""
-define internal void @alembert_{name}({parameters}) noinline #0 {{
-entry:
-  {states_text}
-  br label %test
-test:
-  %j = phi i64 [0, %entry], [%next, %body]
-  %more = icmp ult i64 %j, %n
-  br i1 %more, label %body, label %done
-body:
-  {body_text}
-  %next = add i64 %j, {step}
-  br label %test
-done:
-  ret void
-}}
-"""
+def _moving(name: str, lanes: int, step: int, body: Callable[[Lines, list[str], str, str], None]) -> str:
+    """IR of a loop over the elements of a block of states; `body` gets the states, an element and its packed place."""
+    w = Lines(lanes, fused=False)
+    distances = [w.mul(lane, "%b") for lane in outlet.lanes_of(w, lanes)]
+    states = [w.let(f"getelementptr i8, ptr %state, i64 {x}") for x in distances]
+    element = w.loop("0", "%n", step=step)
+    body(w, states, element.index, w.at("%buffer", w.mul(element.index, lanes)))
+    w.end(element)
+    numbers = ["%b", "%e", "%n", "%valid"]
+    return w.function(f"alembert_{name}", ["%buffer", "%state"], "#0", numbers=numbers)
 
 
-def _element_in(lanes: int) -> list[str]:
-    T = vector_type(lanes)
-    lines = _element(lanes)
-    value = "poison"
-    for k in range(lanes):
-        lines.append(f"%l{k} = load double, ptr %s{k}, align 8")
-        lines.append(f"%v{k} = insertelement {T} {value}, double %l{k}, i64 {k}")
-        value = f"%v{k}"
-    return [*lines, f"store {T} {value}, ptr %p, align {8 * lanes}"]
+def _element_in(w: Lines, states: list[str], element: str, place: str) -> None:
+    value = w.any
+    for k, address in enumerate(_elements(w, states, element)):
+        value = w.let(f"insertelement {w.T} {value}, double {w.scalar(address)}, i64 {k}")
+    w.store(value, place)
 
 
-def _element_out(lanes: int) -> list[str]:
-    T = vector_type(lanes)
-    lines = [*_element(lanes), f"%v = load {T}, ptr %p, align {8 * lanes}"]
-    for k in range(lanes):
-        lines.append(f"%l{k} = extractelement {T} %v, i64 {k}")
-        lines.append(f"store double %l{k}, ptr %s{k}, align 8")
-    return lines
+def _element_out(w: Lines, states: list[str], element: str, place: str) -> None:
+    for k, address in enumerate(_elements(w, states, element)):
+        w.put(w.scalar(place, k), address)
 
 
-def _element(lanes: int) -> list[str]:
-    lines = ["%o = mul i64 %j, %e", f"%p = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j"]
-    return lines + [f"%s{k} = getelementptr i8, ptr %state{k}, i64 %o" for k in range(lanes)]
+def _elements(w: Lines, states: list[str], element: str) -> list[str]:
+    """Where an element of each state is."""
+    offset = w.mul(element, "%e")
+    return [w.let(f"getelementptr i8, ptr {state}, i64 {offset}") for state in states]
 
 
-def _tile_in(lanes: int) -> list[str]:
-    T, B = vector_type(lanes), vector_type(lanes, "i1")
-    load = f"call {T} @llvm.masked.load.v{lanes}f64.p0"
-    transpose, columns = _transpose(lanes)
-    return [
-        *_tile(lanes),
-        *(f"%r{k} = {load}(ptr %s{k}, i32 8, {B} %mask, {T} zeroinitializer)" for k in range(lanes)),
-        *transpose,
-        *(f"store {T} {column}, ptr %b{k}, align {8 * lanes}" for k, column in enumerate(columns)),
-    ]
+def _tile_in(w: Lines, states: list[str], element: str, place: str) -> None:
+    mask, call = _exist(w, element), f"call {w.T} @llvm.masked.load.{w.kind}.p0"
+    addresses = [w.at(state, element) for state in states]
+    rows = [w.let(f"{call}(ptr {x}, i32 8, {mask}, {w.T} zeroinitializer)") for x in addresses]
+    for k, column in enumerate(outlet.transposed(w, rows)):
+        w.store(column, place, k * w.width)
 
 
-def _tile_out(lanes: int) -> list[str]:
-    T, B = vector_type(lanes), vector_type(lanes, "i1")
-    store = f"call void @llvm.masked.store.v{lanes}f64.p0"
-    transpose, columns = _transpose(lanes)
-    return [
-        *_tile(lanes),
-        *(f"%r{k} = load {T}, ptr %b{k}, align {8 * lanes}" for k in range(lanes)),
-        *transpose,
-        *(f"{store}({T} {column}, ptr %s{k}, i32 8, {B} %mask)" for k, column in enumerate(columns)),
-    ]
+def _tile_out(w: Lines, states: list[str], element: str, place: str) -> None:
+    mask, call = _exist(w, element), f"call void @llvm.masked.store.{w.kind}.p0"
+    rows = [w.load(place, k * w.width) for k in range(w.width)]
+    for state, column in zip(states, outlet.transposed(w, rows), strict=True):
+        w.do(f"{call}({w.T} {column}, ptr {w.at(state, element)}, i32 8, {mask})")
 
 
-def _tile(lanes: int) -> list[str]:
-    """Addresses of the rows `%s` in the states and `%b` in the buffer; which elements exist."""
-    V = vector_type(lanes, "i64")
-    numbers = ", ".join(f"i64 {k}" for k in range(lanes))
-    return [
-        "%rest = sub i64 %n, %j",
-        f"%rest0 = insertelement {V} poison, i64 %rest, i64 0",
-        f"%restv = shufflevector {V} %rest0, {V} poison, <{lanes} x i32> zeroinitializer",
-        f"%mask = icmp ult {V} <{numbers}>, %restv",
-        f"%start = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j",
-        *(f"%b{k} = getelementptr {vector_type(lanes)}, ptr %start, i64 {k}" for k in range(lanes)),
-        *(f"%s{k} = getelementptr double, ptr %state{k}, i64 %j" for k in range(lanes)),
-    ]
-
-
-def _transpose(lanes: int) -> tuple[list[str], list[str]]:
-    """IR that transposes the tile `%r`: blocks of 1, 2 and 4 lanes change places between pairs of rows."""
-    T = vector_type(lanes)
-    lines: list[str] = []
-    rows = [f"%r{k}" for k in range(lanes)]
-    distance = 1
-    while distance < lanes:
-        for i in range(lanes):
-            if i & distance:
-                continue
-            j = i + distance
-            low = [p if not p & distance else lanes + p - distance for p in range(lanes)]
-            high = [p + distance if not p & distance else lanes + p for p in range(lanes)]
-            a, b = rows[i], rows[j]
-            for target, picks in ((i, low), (j, high)):
-                name = f"%t{distance}_{target}"
-                indices = ", ".join(f"i32 {p}" for p in picks)
-                lines.append(f"{name} = shufflevector {T} {a}, {T} {b}, <{lanes} x i32> <{indices}>")
-                rows[target] = name
-        distance *= 2
-    return lines, rows
+def _exist(w: Lines, element: str) -> str:
+    """Which elements of a tile there are."""
+    V, numbers = vector_type(w.width, "i64"), ", ".join(f"i64 {k}" for k in range(w.width))
+    one = w.let(f"insertelement {V} poison, i64 {w.sub('%n', element)}, i64 0")
+    left = w.let(f"shufflevector {V} {one}, {V} poison, <{w.width} x i32> zeroinitializer")
+    return f"{vector_type(w.width, 'i1')} {w.let(f'icmp ult {V} <{numbers}>, {left}')}"
