@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ from alembert.model import Model
 from alembert.simulate.elements import Places, state_symbols
 
 if TYPE_CHECKING:
-    from alembert.simulate.simulation import Simulation
+    pass
 
 
 Array = np.ndarray
@@ -401,41 +401,6 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
             "joints to efforts"
         )
     return x
-
-
-def blame(system: Simulation, times: Sequence[float], q: Array, v: Array, x: Array) -> str:
-    """The sentence for the first law that gives numbers which are not finite at a state and one of the times, where a motion
-    cannot go on; empty where none does."""
-    if q.ndim > 1 or not max(np.max(np.abs(q), initial=0.0), np.max(np.abs(v), initial=0.0)) < RUN_AWAY:
-        return ""
-    for t in times:
-        try:
-            for who, labels, found in _answers(system, t, q, v, x):
-                bad = np.flatnonzero(~np.isfinite(found))
-                if len(bad):
-                    return f"{who} gives {found[bad[0]]} for {labels[bad[0]]!r} at t = {t:.9g} s"
-        except AnswerError as error:
-            return str(error).removeprefix("simulate: ")
-        except AlembertError:  # of another kind: the reason of the caller stands
-            return ""
-    return ""
-
-
-def _answers(
-    system: Simulation, t: float, q: Array, v: Array, x: Array
-) -> Iterator[tuple[str, Sequence[str], Array]]:
-    model, loads = system.model, system.loads
-    speeds = model.speed_names
-    if system.prescribes:
-        motion = system.prescribed_motions.at(t)
-        for labels, found in zip((model.coordinate_names, speeds, speeds), motion, strict=True):
-            yield "the prescribed motion", labels, found
-    yield "a controller", speeds, system.command(t, q, v, x)
-    for frame, wrench in (loads.wrenches_at(t, q, v) or {}).items():
-        yield f"the wrench on {frame!r}", ("mx", "my", "mz", "fx", "fy", "fz"), np.asarray(wrench)
-    if loads.elements is not None:
-        kept, other, fed, _ = loads.elements_at(t, q, v)
-        yield "a force", speeds, kept + other + fed
 
 
 SYSTEMS = (StateSpace, GainSchedule)

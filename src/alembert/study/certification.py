@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    pass
-
 
 Array = np.ndarray
 FAR = 5.0
