@@ -92,6 +92,17 @@ class SymbolicLaw:
 
 
 @dataclass(frozen=True)
+class Estimating:
+    """A sampled law that takes what the sensors that it `expects`, by name, delivered last for measured just now."""
+
+    law: Callable[..., Any]
+    expects: Mapping[str, Any]
+
+    def __call__(self, *given: Any) -> Any:
+        return self.law(*given)
+
+
+@dataclass(frozen=True)
 class Sampled:
     """A control law asked every `period` [s], from `offset` on; its answer acts `delay` [s] later, in steps of `quantum`.
 
@@ -479,7 +490,8 @@ class DynamicController:
                 )
         else:
             raise ArgumentError(
-                f"DynamicController: law is {law!r}, expected a StateSpace, a GainSchedule or a casadi.Function"
+                f"DynamicController: law is {told_law(law)}, expected a StateSpace, a GainSchedule or a casadi.Function"
+                f"{where_the_law_is(law)}"
             )
         self.initial()
         if not (isinstance(self.anti_windup, str) and self.anti_windup in ("auto", "off")):
@@ -516,6 +528,19 @@ class DynamicController:
         if x.shape != (n,) or not np.isfinite(x).all():
             raise ArgumentError(f"DynamicController: start is {self.start!r}, expected {n} numbers")
         return x
+
+
+def told_law(given: Any) -> str:
+    """What came in the place of a law: designs by their kind, without their numbers."""
+    return f"of type {type(given).__name__}" if where_the_law_is(given) else repr(given)
+
+
+def where_the_law_is(given: Any) -> str:
+    """What to give instead of a design, for the end of a message; empty where nothing is known."""
+    if isinstance(getattr(given, "controller", None), SYSTEMS):
+        feedback = ", or al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
+        return f"; the controller of this {type(given).__name__} is its .controller{feedback}"
+    return ""
 
 
 def as_controller(law: Any) -> DynamicController | None:

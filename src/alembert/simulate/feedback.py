@@ -33,6 +33,8 @@ from alembert.simulate.controllers import (
     check_answer,
     distinct_names,
     efforts_of,
+    told_law,
+    where_the_law_is,
 )
 from alembert.simulate.elements import Sizes, function_kernel, state_symbols
 from alembert.simulate.inputs import Table, TimeTables
@@ -76,14 +78,9 @@ class Feedback:
             elif callable(law):
                 self.laws.append(law)
             else:
-                hint = (
-                    "; al.linear.lqr(linear, Q, R) makes one about its point"
-                    if hasattr(law, "closed_loop")
-                    else ""
-                )
                 raise ArgumentError(
-                    f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
-                    f"DynamicController(...) or Sampled(...){hint}"
+                    f"simulate: {who} is {told_law(law)}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
+                    f"DynamicController(...) or Sampled(...){where_the_law_is(law)}"
                 )
         self.sampled = tuple(sampled)
         named = distinct_names([one for _, one in with_states]) if with_states else []
