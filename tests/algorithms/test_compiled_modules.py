@@ -65,7 +65,7 @@ def test_a_second_arm_of_the_same_joints_compiles_nothing(compiled):
         al.simulate(arm, x, x, duration=0.01, step=1e-3, integrator="rk4")
         al.simulate(arm, x, x, duration=0.01, step=1e-3, integrator="variational")
         if k == 0:
-            assert 5 <= len(compiled) <= 8  # one for each, and what a variational run starts with
+            assert 3 <= len(compiled) <= 5  # lists of operations need none
             assert (
                 max(compiled) < 50_000
             )  # characters: no straight code of the model, which has 150 000 and more

@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, fastcall, instructions, loader
-from alembert.engine.kernel import BATCH, NO_MEMORY, STATES
-from alembert.engine.target import entry_symbol, host
+from alembert.engine.kernel import BATCH, NO_MEMORY, batch_entry, leaving
+from alembert.engine.target import host
 
 
 def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **options) -> Kernel:
@@ -50,13 +50,13 @@ class Lanes:
         if lanes == 1:
             entry, text = "f_one", text + fastcall.one_state("f", count, code.workspace)
         else:
-            entry, text = "f_batch", text + driver.batch_function("f", inputs, self.outputs, code, lanes)
+            entry, text = "f_block", text + driver.block_function("f", count)
         self.library = loader.Library(loader.compile_ir(text, host()), [entry], code.constants, code.lists)
-        address = self.library.addresses[entry]
-        self.batch = BATCH(address)
-        if lanes == 1:
-            states = STATES(loader.shared_function(entry_symbol("states", host())))
-            self.batch = functools.partial(states, address, count)
+        address, workspace = self.library.addresses[entry], code.workspace if lanes > 1 else 0
+        leaves = [leaving(size, lanes) if lanes > 1 else 0 for size in self.outputs]
+        more = {"workspace": workspace, "direct": 0, "leaves": leaves}
+        self.layout = driver.layout(address, 0, inputs, self.outputs, lanes, **more)
+        self.batch = functools.partial(BATCH(batch_entry(lanes)), self.layout.ctypes.data)
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         arrays = [np.ascontiguousarray(x) for x in arrays]

@@ -87,7 +87,7 @@ def test_step_solves_the_dense_system(n, m, first, last, bounds, shift):
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "last", "bounds"), [(6, 3, 4, 2), (14, 7, 0, 0), (9, 8, 9, 1), (16, 2, 5, 3)]
+    ("n", "m", "last", "bounds"), [(6, 3, 4, 2), (14, 7, 0, 0), (9, 8, 9, 1), (16, 2, 5, 3), (60, 20, 8, 2)]
 )
 def test_stages_in_vectors_solve_the_dense_system(n, m, last, bounds):
     rng = np.random.default_rng(n + m)
@@ -111,7 +111,7 @@ def test_stages_in_vectors_solve_the_dense_system(n, m, last, bounds):
     assert caught.value.stage == 2
 
 
-def test_large_stages_take_lapack_and_agree(monkeypatch):
+def test_large_systems_at_the_ends_are_solved_on_arrays_and_agree(monkeypatch):
     rng = np.random.default_rng(3)
     stages = problem(rng, 5, 3, 2, 2)
     start, end = (
@@ -120,10 +120,8 @@ def test_large_stages_take_lapack_and_agree(monkeypatch):
     )
     compiled = TimeSweep(stages, start, end)
     compiled.solve(shift=0.1)
-    monkeypatch.setattr(time_sweep, "LARGEST_UNROLLED", 0)
     monkeypatch.setattr(time_sweep, "LARGEST_END", 0)
     arrays = TimeSweep(stages, start, end)
-    assert not arrays.unrolled
     arrays.solve(shift=0.1)
     for name in ("x", "u", "costates", "gains", "end", "start"):
         np.testing.assert_allclose(getattr(arrays, name), getattr(compiled, name), atol=1e-10, err_msg=name)
@@ -131,7 +129,9 @@ def test_large_stages_take_lapack_and_agree(monkeypatch):
 
 @pytest.mark.parametrize("limit", [0, 50])
 def test_negative_curvature_names_its_stage(limit, monkeypatch):
-    monkeypatch.setattr(time_sweep, "LARGEST_UNROLLED", limit)
+    """In straight code, and in loops."""
+    monkeypatch.setattr(time_sweep, "LARGEST_SCALAR", limit)
+    time_sweep.inward_loop.cache_clear()
     stages = problem(np.random.default_rng(0), 5, 2, 1)
     stages.R[3] = -1e3
     none = Conditions(np.empty((0, 2)), np.empty(0))

@@ -107,7 +107,7 @@ def _listed(
     made = Listing(program, lanes, uniform, place, result)
     text = interpreter.function(name, len(program.input_sizes) + len(program.outputs), lanes, target)
     lists = {f"{name}_list": made.words}
-    return Code(text, made.room, made.work, frozenset(), target, lists=lists, listed=made.work)
+    return Code(text, made.room, made.work, frozenset(), target, lists=lists, listed=made.work, pure=True)
 
 
 class _Emitter:

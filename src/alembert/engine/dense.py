@@ -7,7 +7,7 @@ Jordan's elimination in place without pivots: for symmetric positive matrices, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from alembert.engine.loops import Lines
 from alembert.engine.target import Code, Target
@@ -100,6 +100,49 @@ class VectorProductSource:
             f.put(total, "%o", f.add(first, k))
         f.end(block)
         return _code(f, name, 2, n * n, target)
+
+
+class RowsSource:
+    """Sums of products of matrices with vectors, one result after the other, which those after it may take.
+
+    `arguments` are named with their sizes; a result is its size, the vector that its sum begins with ("" for none), and the
+    products, each a matrix, a vector and a sign.
+    """
+
+    def __init__(
+        self,
+        arguments: Mapping[str, int],
+        results: Mapping[str, tuple[int, str, Sequence[tuple[str, str, int]]]],
+    ) -> None:
+        self._arguments, self._results = arguments, results
+        self.input_sizes = list(arguments.values())
+        self.output_sizes = [size for size, _, _ in results.values()]
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        f = Lines(1, lanes=lanes, fused=target.fused)
+        sizes = {**self._arguments, **dict(zip(self._results, self.output_sizes, strict=True))}
+        pointers, work = {label: f"%p{k}" for k, label in enumerate(sizes)}, 0
+        for label, (size, begin, products) in self._results.items():
+            rows = min(size, 4)  # sums at a time, so that one need not wait for the other
+            if not rows:
+                continue
+            block, first = f.blocks(size, rows)
+            places = [f.add(first, k) for k in range(rows)]
+            sums = [f.scalar(pointers[begin], place) if begin else f.zero for place in places]
+            for matrix, vector, sign in products:
+                starts = [f.mul(place, sizes[vector]) for place in places]
+                j = f.loop("0", str(sizes[vector]), sums)
+                x = f.scalar(pointers[vector], j.index)
+                x = x if sign > 0 else f.minus(x)
+                entries = [f.scalar(pointers[matrix], f.add(start, j.index)) for start in starts]
+                f.end(j, [f.plus_product(a, x, total) for a, total in zip(entries, j.sums, strict=True)])
+                sums = j.sums
+                work += size * sizes[vector]
+            for place, total in zip(places, sums, strict=True):
+                f.put(total, pointers[label], place)
+            f.end(block)
+        text = f.function(name, [*pointers.values(), "%w"], "#0")
+        return Code(text, 0, work, frozenset(), target)
 
 
 class InverseSource:

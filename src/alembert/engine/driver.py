@@ -1,126 +1,244 @@
 """The loop over a batch, as LLVM IR.
 
-`i32 NAME_batch(ptr table, i64 first, i64 last)` runs the body on the states first..last-1, in blocks of
-W > 1. Arrays of any layout come through the table, three words for each argument and then each result:
+`i32 alembert_batch(ptr layout, ptr table, i64 first, i64 last)` runs a body on the states first..last-1, in blocks of
+W. It is the same for all kernels with so many lanes; what is a kernel's own is in its `layout`. Arrays of any layout come
+through the table, three words for each argument and then each result:
 
     address of the first state's first element, bytes between states (0: the same for all), bytes between
     elements
 
-A block is packed into the layout of the body (element j of all lanes together), computed and unpacked, by functions that
-all kernels share (`alembert.engine.target`); large results may leave by `alembert.engine.outlet` while the body
-computes. In the last block the spare lanes repeat the last state; they compute the same bits and store them to the
-same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
-large workspace, 2 when a result may not be finite.
+A block is packed into the layout of the body (element j of all lanes together), computed and unpacked; large results may
+leave by `alembert.engine.outlet` while the body computes, or after. In the last block the spare lanes repeat the last state;
+they compute the same bits and store them to the same place, so that no lane needs a condition. With one lane nothing is
+packed: elements follow each other. The function returns 0, 1 when there is no memory for a large workspace, or with several
+lanes 2 when a result may not be finite.
+
+The body is `void (ptr pointers, ptr list, ptr workspace)`: that of `block_function` or `alembert.engine.fastcall.one_state`,
+which do not look at the list, or the interpreter itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from alembert.engine import outlet
-from alembert.engine.fastcall import scratch
+from alembert.engine.fastcall import ALIGNMENT, STACK_LIMIT
 from alembert.engine.loops import Lines
-from alembert.engine.target import Code, leave_symbol, packing_symbol
 from alembert.engine.vectormath import vector_type
 
 WORDS = 3  # of the table, for each argument
 LARGE = 32  # elements of a result from which on an outlet is faster than unpacking tiles (measured)
+_HEAD = ("code", "list", "inputs", "packed", "all", "bytes", "room", "outlet", "left")
+_OWN = ("size", "buffer", "leave")
+"""words of the layout, and of each argument and result in it"""
 
 
-def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], code: Code, lanes: int) -> str:
-    """IR of the loop for a body with the given numbers of elements."""
-    packed = outputs[: len(outputs) - code.direct]
+def layout(
+    code: int,
+    list_of: int,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    lanes: int,
+    *,
+    workspace: int,
+    direct: int,
+    leaves: Sequence[int],
+) -> np.ndarray:
+    """The words for a body at the address `code` with the given numbers of elements.
+
+    The last `direct` results leave while it computes; `leaves` are addresses of the functions by which others do, or 0.
+    """
+    packed = len(outputs) - direct
     buffers = [_padded(size, lanes) for size in inputs]
-    buffers += [_padded(size + 2 * lanes, lanes) for size in packed]
-    outlets = range(len(buffers), len(buffers) + code.direct + 1)
-    buffers += [outlet.SIZE] * len(outlets)
-    offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
-    # for interpreted code outlets take longer to compile than they save
-    large = {size for size in packed if size >= LARGE} if not code.listed else set()
-    reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
+    buffers += [_padded(size + 2 * lanes, lanes) for size in outputs[:packed]]
+    buffers += [outlet.SIZE] * (direct + 1)
+    if lanes == 1:
+        buffers = [0] * len(buffers)
+    starts = np.cumsum([0, *buffers]).tolist()
+    count = len(inputs) + len(outputs)
+    bytes_ = 8 * (starts[-1] + workspace * lanes)
+    head = [code, list_of, len(inputs), len(inputs) + packed, count, bytes_]
+    head += [8 * starts[-1], 8 * starts[-2], 8 * sum(outputs) if direct or any(leaves) else 0]
+    own = zip(
+        (*inputs, *outputs),
+        (8 * x for x in starts),
+        (*[0] * len(inputs), *leaves, *[0] * direct),
+        strict=False,
+    )
+    return np.array([*head, *(word for row in own for word in row)], dtype=np.int64)
 
-    call = {x: packing_symbol(x, lanes, code.target) for x in ("pack", "unpack", "check", "outlet")}
-    lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
-    finite = [f"%finite{j}" for j, _ in enumerate(outlets)]
-    for name_, j in zip(finite, outlets, strict=True):
-        lines.append(f"  {name_} = getelementptr double, ptr %scratch, i64 {offsets[j] + outlet.FINITE}")
-        lines.append(f"  store {vector_type(lanes)} zeroinitializer, ptr {name_}, align {8 * lanes}")
-    if code.direct or large:
-        lines += [
-            "  %states = sub i64 %last, %first",
-            f"  %bytes = mul i64 %states, {8 * sum(outputs)}",
-            f"  %stream = icmp ugt i64 %bytes, {outlet.STREAMED_BYTES}",
-        ]
-    lines += [
-        "  %none = icmp uge i64 %first, %last",
-        "  br i1 %none, label %done, label %start",
-        "start:",
-        "  br label %loop",
-        "loop:",
-        "  %i = phi i64 [%first, %start], [%next, %loop]",
-        "  %left = sub i64 %last, %i",
-        f"  %full = icmp uge i64 %left, {lanes}",
-        f"  %valid = select i1 %full, i64 {lanes}, i64 %left",
-        "  %again = icmp ne i64 %i, %first",
+
+def block_function(name: str, count: int) -> str:
+    """IR of `void NAME_block(ptr pointers, ptr list, ptr workspace)`."""
+    loads = [
+        f"  %a{k} = getelementptr ptr, ptr %pointers, i64 {k}\n  %x{k} = load ptr, ptr %a{k}"
+        for k in range(count)
     ]
-    pointers = []
-    for k in range(len(inputs) + len(outputs)):
-        for j, field in enumerate(("p", "b", "e")):
-            lines.append(f"  %{field}a{k} = getelementptr i64, ptr %table, i64 {WORDS * k + j}")
-            lines.append(f"  %{field}{k} = load {'ptr' if j == 0 else 'i64'}, ptr %{field}a{k}")
-        lines.append(f"  %o{k} = mul i64 %i, %b{k}")
-        lines.append(f"  %s{k} = getelementptr i8, ptr %p{k}, i64 %o{k}")
-        lines.append(f"  %buffer{k} = getelementptr double, ptr %scratch, i64 {offsets[k]}")
-        direct = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}"
-        if k >= len(inputs) + len(packed):
-            more = f"i64 %valid, i64 {outputs[k - len(inputs)]}, i1 %stream"
-            lines.append(f"  call void @{call['outlet']}({direct}, {more})")
-        elif k < len(inputs):
-            lines.append(f"  call void @{call['pack']}({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)")
-        pointers.append(f"ptr %buffer{k}")
-    lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
-    lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
-    lines.append(f"  %outlet = getelementptr double, ptr %scratch, i64 {offsets[-2]}")
-    for k, size in enumerate(packed, len(inputs)):
-        where = f"ptr %s{k}, i64 %b{k}, i64 %e{k}"
-        if size in large:
-            leave = leave_symbol(size, lanes, code.target, whole=True)
-            lines.append(
-                f"  call void @{call['outlet']}(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
-            )
-            lines.append(f"  call void @{leave}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size}, i64 {size})")
-        else:
-            lines.append(f"  call void @{call['unpack']}(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
-            lines.append(f"  call void @{call['check']}(ptr %buffer{k}, ptr %outlet, i64 {size})")
-    lines += [
-        f"  %next = add i64 %i, {lanes}",
-        "  %more = icmp ult i64 %next, %last",
-        "  br i1 %more, label %loop, label %done",
-        "done:",
-        *(["  fence seq_cst"] if code.direct or large else []),  # what was streamed, for other threads
-        *_status(finite, lanes),
-        release,
-        "  ret i32 %status",
-        "}\n",
-    ]
-    return "\n".join(lines)
+    arguments = ", ".join([*(f"ptr %x{k}" for k in range(count)), "ptr %w"])
+    head = f"define void @{name}_block(ptr %pointers, ptr %list, ptr %w) #0 {{\nentry:"
+    return "\n".join([head, *loads, f"  call void @{name}({arguments})", "  ret void", "}\n"])
 
 
-def _status(finite: Sequence[str], lanes: int) -> list[str]:
-    """IR of `%status`: 2 where a result was not finite."""
-    lines, total = [], "zeroinitializer"
+def batch_function(lanes: int) -> str:
+    """IR of `alembert_batch`."""
+    head = "\n".join(
+        f"  %{name}_at = getelementptr i64, ptr %layout, i64 {k}\n"
+        f"  %{name} = load {'ptr' if name in ('code', 'list') else 'i64'}, ptr %{name}_at"
+        for k, name in enumerate(_HEAD)
+    )
     T, B = vector_type(lanes), vector_type(lanes, "i1")
-    for j, pointer in enumerate(finite):
-        lines.append(f"  %seen{j} = load {T}, ptr {pointer}, align {8 * lanes}")
-        lines.append(f"  %sum{j} = fadd {T} {total}, %seen{j}")
-        total = f"%sum{j}"
-    return [
-        *lines,
-        f"  %wrong = fcmp uno {T} {total}, zeroinitializer",
-        f"  %bits = bitcast {B} %wrong to i{lanes}",
-        f"  %any = icmp ne i{lanes} %bits, 0",
-        "  %status = select i1 %any, i32 2, i32 0",
-    ]
+    finite = f"%SIDE_finite = getelementptr double, ptr %SIDE_packed, i64 {outlet.FINITE}"
+    if lanes == 1:
+        begin, end, status = "  br label %first_block\nfirst_block:", "", "  %status = add i32 0, 0"
+        pack = _each("in", "0", "%all", "start", "compute", _given("in") + _pointer("in", "state"))
+        unpack = "  br label %computed"
+    else:
+        begin = f"""\
+  %states = sub i64 %last, %first
+  %leaving = mul i64 %states, %left
+  %stream = icmp ugt i64 %leaving, {outlet.STREAMED_BYTES}
+  %finite = getelementptr double, ptr %final, i64 {outlet.FINITE}
+  store {T} zeroinitializer, ptr %finite, align {8 * lanes}
+"""
+        begin += _each("all_k", "0", "%all", "ready", "outlets", _own("all_k") + _pointer("all_k", "packed"))
+        clear = f"  {finite}\n  store {T} zeroinitializer, ptr %SIDE_finite, align {8 * lanes}\n"
+        begin += "outlets:\n" + _each("c", "%packed", "%all", "outlets", "first_block", _own("c") + clear)
+        begin += "first_block:"
+        into = "ptr %SIDE_packed, ptr %SIDE_state, i64 %SIDE_b, i64 %SIDE_e, i64 %SIDE_size, i64 %valid"
+        out = "ptr %SIDE_state, i64 %SIDE_b, i64 %SIDE_e, i64 %valid, i64 %SIDE_size, i1 %stream"
+        pack = _each(
+            *("in", "0", "%inputs", "start", "direct"),
+            _own("in") + _given("in") + f"  call void @alembert_pack({into}, i1 %again)\n",
+        )
+        pack += "direct:\n" + _each(
+            *("d", "%packed", "%all", "direct", "compute"),
+            _own("d") + _given("d") + f"  call void @alembert_outlet(ptr %SIDE_packed, {out})\n",
+        )
+        leave = f"""\
+  %leaves = icmp ne ptr %SIDE_leave, null
+  br i1 %leaves, label %leave, label %unpack
+leave:
+  call void @alembert_outlet(ptr %final, {out})
+  call void %SIDE_leave(ptr %SIDE_packed, ptr %final, i64 0, i64 %SIDE_size, i64 %SIDE_size)
+  br label %SIDE_end
+unpack:
+  call void @alembert_unpack({into})
+  call void @alembert_check(ptr %SIDE_packed, ptr %final, i64 %SIDE_size)
+"""
+        unpack = _each(
+            "out", "%inputs", "%packed", "compute", "computed", _own("out") + _given("out") + leave
+        )
+        look = f"""\
+  {finite}
+  %seen_one = load {T}, ptr %SIDE_finite, align {8 * lanes}
+  %seen_so_far = load {T}, ptr %finite, align {8 * lanes}
+  %seen_sum = fadd {T} %seen_so_far, %seen_one
+  store {T} %seen_sum, ptr %finite, align {8 * lanes}
+"""
+        end = _each("s", "%packed", "%all", "done", "looked", _own("s") + look) + "looked:\n  fence seq_cst\n"
+        status = f"""\
+  %seen = load {T}, ptr %finite, align {8 * lanes}
+  %wrong = fcmp uno {T} %seen, zeroinitializer
+  %bits = bitcast {B} %wrong to i{lanes}
+  %any = icmp ne i{lanes} %bits, 0
+  %status = select i1 %any, i32 2, i32 0"""
+    return f"""
+define i32 @alembert_batch(ptr %layout, ptr %table, i64 %first, i64 %last) #0 {{
+entry:
+{head}
+  %pointers = alloca ptr, i64 %all, align 16
+  %small = icmp ule i64 %bytes, {STACK_LIMIT}
+  br i1 %small, label %on_stack, label %on_heap
+on_stack:
+  %stack = alloca i8, i64 %bytes, align {ALIGNMENT}
+  br label %ready
+on_heap:
+  %asked = add i64 %bytes, {ALIGNMENT}
+  %heap = call ptr @malloc(i64 %asked)
+  %refused = icmp eq ptr %heap, null
+  br i1 %refused, label %no_memory, label %memory
+no_memory:
+  ret i32 1
+memory:
+  %heapint = ptrtoint ptr %heap to i64
+  %raised = add i64 %heapint, {ALIGNMENT - 1}
+  %rounded = and i64 %raised, -{ALIGNMENT}
+  %aligned = inttoptr i64 %rounded to ptr
+  br label %ready
+ready:
+  %scratch = phi ptr [%stack, %on_stack], [%aligned, %memory]
+  %kept = phi ptr [null, %on_stack], [%heap, %memory]
+  %workspace = getelementptr i8, ptr %scratch, i64 %room
+  %final = getelementptr i8, ptr %scratch, i64 %outlet
+{begin}
+  br label %loop
+loop:
+  %i = phi i64 [%first, %first_block], [%next, %computed]
+  %more = icmp ult i64 %i, %last
+  br i1 %more, label %start, label %done
+start:
+  %rest = sub i64 %last, %i
+  %full = icmp uge i64 %rest, {lanes}
+  %valid = select i1 %full, i64 {lanes}, i64 %rest
+  %again = icmp ne i64 %i, %first
+{pack}compute:
+  call void %code(ptr %pointers, ptr %list, ptr %workspace)
+{unpack}
+computed:
+  %next = add i64 %i, {lanes}
+  br label %loop
+done:
+{end}{status}
+  call void @free(ptr %kept)
+  ret i32 %status
+}}
+"""
+
+
+def _each(k: str, first: str, last: str, before: str, after: str, body: str) -> str:
+    """IR of a loop over arguments and results from `first` to before `last`; in its body SIDE stands for the number."""
+    text = f"""\
+  br label %SIDE_test
+SIDE_test:
+  %SIDE = phi i64 [{first}, %{before}], [%SIDE_next, %SIDE_end]
+  %SIDE_more = icmp ult i64 %SIDE, {last}
+  br i1 %SIDE_more, label %SIDE_body, label %{after}
+SIDE_body:
+{body}  br label %SIDE_end
+SIDE_end:
+  %SIDE_next = add i64 %SIDE, 1
+  br label %SIDE_test
+"""
+    return text.replace("SIDE", k)
+
+
+def _own(k: str) -> str:
+    """IR that reads the words of an argument or a result, and finds its place in the buffers."""
+    text = f"  %{k}_own = mul i64 %{k}, {len(_OWN)}\n"
+    for j, name in enumerate(_OWN, len(_HEAD)):
+        text += f"  %{k}_{name}_word = add i64 %{k}_own, {j}\n"
+        text += f"  %{k}_{name}_at = getelementptr i64, ptr %layout, i64 %{k}_{name}_word\n"
+        text += f"  %{k}_{name} = load {'ptr' if name == 'leave' else 'i64'}, ptr %{k}_{name}_at\n"
+    return text + f"  %{k}_packed = getelementptr i8, ptr %scratch, i64 %{k}_buffer\n"
+
+
+def _given(k: str) -> str:
+    """IR that reads the table's words of an argument or a result, and finds the state at hand."""
+    text = f"  %{k}_given = mul i64 %{k}, {WORDS}\n"
+    for j, name in enumerate(("p", "b", "e")):
+        text += f"  %{k}_{name}_word = add i64 %{k}_given, {j}\n"
+        text += f"  %{k}_{name}_at = getelementptr i64, ptr %table, i64 %{k}_{name}_word\n"
+        text += f"  %{k}_{name} = load {'ptr' if name == 'p' else 'i64'}, ptr %{k}_{name}_at\n"
+    text += f"  %{k}_shift = mul i64 %i, %{k}_b\n"
+    return text + f"  %{k}_state = getelementptr i8, ptr %{k}_p, i64 %{k}_shift\n"
+
+
+def _pointer(k: str, what: str) -> str:
+    """IR that makes this what the body takes."""
+    place = f"  %{k}_pointer = getelementptr ptr, ptr %pointers, i64 %{k}\n"
+    return place + f"  store ptr %{k}_{what}, ptr %{k}_pointer\n"
 
 
 def _padded(size: int, lanes: int) -> int:
@@ -130,10 +248,12 @@ def _padded(size: int, lanes: int) -> int:
 
 
 def packing(lanes: int) -> str:
-    """IR of `pack`, `unpack`, `check` and `outlet`.
+    """IR of `alembert_batch` and what it calls.
 
     Contiguous elements go through tiles of as many as there are lanes; an argument that all states share is packed once.
     """
+    if lanes == 1:
+        return batch_function(1)
     return (
         _PACKING
         + _moving("tiles_in", lanes, lanes, _tile_in)
@@ -142,6 +262,7 @@ def packing(lanes: int) -> str:
         + _moving("elements_out", lanes, 1, _element_out)
         + outlet.checking(lanes)
         + outlet.opening(lanes)
+        + batch_function(lanes)
     )
 
 

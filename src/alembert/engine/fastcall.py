@@ -1,11 +1,10 @@
 """Single states straight from Python to machine code.
 
 For one state the work takes less time than checking arguments in Python. So kernels have two entry points that Python
-calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR, and two for arrays that are checked already:
+calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR, and one for arrays that are checked already:
 
     call(arguments...) -> new arrays
     into(arguments..., results...) -> None, filling the caller's arrays
-    states(one, count, table, first, last): one state after the other
     again() -> a number: machine code on always the same words; a call by ctypes takes five times longer
 
 All kernels share their code. What is a kernel's own is `i32 NAME_one(ptr pointers)`, which runs the body on data that the
@@ -161,9 +160,9 @@ def one_state(name: str, count: int, workspace: int) -> str:
 
 
 def entry_points() -> str:
-    """IR of `alembert_states`, `alembert_again`, `ptr alembert_call(ptr self, ptr args, i64 nargs, ptr kwnames)` and
+    """IR of `alembert_again`, `ptr alembert_call(ptr self, ptr args, i64 nargs, ptr kwnames)` and
     `alembert_into`."""
-    return _STATES + _again() + _entry("call", "inputs", _CALL) + _entry("into", "all", _INTO)
+    return _again() + _entry("call", "inputs", _CALL) + _entry("into", "all", _INTO)
 
 
 def _again() -> str:
@@ -288,46 +287,6 @@ def _of_argument(prefix: str, index: str, *fields: str) -> str:
             lines.append(f"  %{prefix}{field} = load {kind}, ptr %{prefix}{field}_at")
     return "\n".join(lines)
 
-
-# One state after the other, on arrays whose elements follow each other: two words of three for each are read of a table.
-_STATES = """
-define i32 @alembert_states(ptr %one, i64 %count, ptr %table, i64 %first, i64 %last) #0 {
-entry:
-  %x = alloca ptr, i64 %count, align 16
-  br label %next
-next:
-  %i = phi i64 [%first, %entry], [%following, %done]
-  %more = icmp ult i64 %i, %last
-  br i1 %more, label %state, label %end
-state:
-  %k = phi i64 [0, %next], [%k_next, %argument]
-  %more_k = icmp ult i64 %k, %count
-  br i1 %more_k, label %argument, label %compute
-argument:
-  %place = mul i64 %k, 3
-  %p_at = getelementptr i64, ptr %table, i64 %place
-  %p = load ptr, ptr %p_at
-  %b_at = getelementptr i64, ptr %p_at, i64 1
-  %b = load i64, ptr %b_at
-  %shift = mul i64 %i, %b
-  %data = getelementptr i8, ptr %p, i64 %shift
-  %x_at = getelementptr ptr, ptr %x, i64 %k
-  store ptr %data, ptr %x_at
-  %k_next = add i64 %k, 1
-  br label %state
-compute:
-  %status = call i32 %one(ptr %x)
-  %bad = icmp ne i32 %status, 0
-  br i1 %bad, label %failed, label %done
-done:
-  %following = add i64 %i, 1
-  br label %next
-end:
-  ret i32 0
-failed:
-  ret i32 %status
-}
-"""
 
 _CALL = f"""\
 ready:

@@ -228,14 +228,14 @@ def function(name: str, arguments: int, lanes: int, target: Target) -> str:
         lines.append(f"%p{k} = getelementptr inbounds ptr, ptr %table, i64 {k}")
         lines.append(f"store ptr {pointer}, ptr %p{k}, align 8")
     lines.append(f"%list = load ptr, ptr @{name}_list, align 8")
-    lines.append(f"call void @{interpreter_symbol(lanes, target)}(ptr %list, ptr %table, ptr %w)")
+    lines.append(f"call void @{interpreter_symbol(lanes, target)}(ptr %table, ptr %list, ptr %w)")
     parameters = ", ".join(f"ptr {x}" for x in (*pointers, "%w"))
     body = "\n  ".join([*lines, "ret void"])
     return f"define internal void @{name}({parameters}) noinline #0 {{\n  {body}\n}}\n"
 
 
 def module(lanes: int, target: Target) -> str:
-    """IR of `void alembert_run(ptr list, ptr table, ptr workspace)`; the table is of addresses of arguments and results."""
+    """IR of `void alembert_run(ptr table, ptr list, ptr workspace)`; the table is of addresses of arguments and results."""
     T = vector_type(lanes)
     write = Operations(lanes)
     blocks = [
@@ -271,7 +271,7 @@ def module(lanes: int, target: Target) -> str:
     again = ", ".join(f"[%end{k}, %loop{k}]" for k in codes)
     cases = " ".join(f"i32 {k}, label %loop{k}" for k in codes)
     text = f"""\
-define internal void @alembert_run(ptr %list, ptr %table, ptr %w) #0 {{
+define internal void @alembert_run(ptr %table, ptr %list, ptr %w) #0 {{
 entry:
   br label %next
 next:

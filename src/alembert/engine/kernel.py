@@ -15,7 +15,7 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from alembert.arguments import where_numbers_are
 from alembert.engine import codegen, driver, fastcall, loader, memory
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.loader import Library, Module
-from alembert.engine.target import Target, entry_symbol, host
+from alembert.engine.target import Target, batch_symbol, entry_symbol, host, interpreter_symbol, leave_symbol
 from alembert.errors import ArgumentError
 
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
 FEWEST = 400  # operations below which LLVM takes no longer than what surrounds them
-FEWEST_BOUND = 50  # the same, where calls do not go through Python's checks
+FEWEST_BOUND = 50  # the same for batches, and where calls do not go through Python's checks
 CALL = 10_000  # interpreted operations in the time of these checks (measured: 20 us)
 
 Array = np.ndarray
@@ -371,19 +371,22 @@ class Kernel:
                 raise ArgumentError(
                     f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
                 )
-        fewest = FEWEST_BOUND if self.bound else FEWEST
+        fewest = FEWEST_BOUND if self.bound or lanes > 1 else FEWEST
         if isinstance(source, FunctionSource) and len(source) < fewest:
             target = target.compiling()
         body = source.emit(BODY, lanes, target)
         if 0 < body.listed < fewest:
             body = source.emit(BODY, lanes, target.compiling())
+        properties = {"work": body.work, "listed": body.listed, "direct": body.direct}
+        properties["workspace"] = body.workspace if body.pure or lanes > 1 else 0
+        if body.pure:
+            return Module("", {}, properties, lists=body.lists)
+        count = len(self.arguments) + len(self.results)
+        entry = driver.block_function(BODY, count)
         if lanes == 1:
-            entry = fastcall.one_state(BODY, len(self.arguments) + len(self.results), body.workspace)
-        else:
-            entry = driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes)
+            entry = fastcall.one_state(BODY, count, body.workspace)
         text = codegen.prelude(body), body.text, entry
         level = 0 if body.quick else 1 if lanes == 1 else 2
-        properties = {"work": body.work, "listed": body.listed}
         return Module("".join(text), body.constants, properties, level, body.lists)
 
     def _signature(self) -> str:
@@ -397,7 +400,9 @@ class _Compiled:
         self.lanes = lanes
         self.work, self.left = properties["work"], left
         self.library = library
-        self.batch = self._batch(len(kernel.arguments) + len(kernel.results))
+        self._layout = self._laid_out(kernel, properties)
+        layout = self._layout.ctypes.data
+        self.batch: Callable[[Any, int, int], int] = functools.partial(BATCH(batch_entry(lanes)), layout)
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
         count = len(kernel.arguments) + len(kernel.results)
@@ -411,19 +416,26 @@ class _Compiled:
 
         self.call, self.into = bound("call", kernel._evaluate), bound("into", kernel._evaluate_into)
 
-    def _batch(self, count: int) -> Callable[[Any, int, int], int]:
-        """What runs over states `first` ... `last - 1` of arrays in a table."""
-        address = self.library.addresses[_entry(self.lanes)]
-        if self.lanes > 1:
-            return BATCH(address)
-        return functools.partial(STATES(shared_entry("states")), address, count)
+    def _laid_out(self, kernel: Kernel, properties: Mapping[str, Any]) -> Array:
+        """What `alembert.engine.driver` has to know."""
+        inputs, outputs = [a.size for a in kernel.arguments], [a.size for a in kernel.results]
+        lanes, direct, addresses = self.lanes, properties["direct"], self.library.addresses
+        leaves = [0] * (len(outputs) - direct)
+        if addresses:
+            code, words = addresses[_entry(lanes)], 0
+            if lanes > 1 and not properties["listed"]:  # outlets take longer to compile than they save
+                leaves = [leaving(size, lanes) for size in outputs[: len(leaves)]]
+        else:
+            code = loader.shared_function(interpreter_symbol(lanes, host()))
+            (words,) = self.library.lists.values()
+        more = {"workspace": properties["workspace"], "direct": direct, "leaves": leaves}
+        return driver.layout(code, words, inputs, outputs, lanes, **more)
 
     def again(self, table: ctypes.Array[ctypes.c_int64], count: int) -> Callable[[], int]:
         """The same over all `count` states of always the same arrays."""
-        code, words = self.library.addresses[_entry(self.lanes)], [ctypes.addressof(table), 0, count]
-        if self.lanes == 1:
-            code, words = shared_entry("states"), [code, len(table) // 3, *words]
-        return fastcall.again(shared_entry("again"), code, words, (table, self.library))
+        words = [self._layout.ctypes.data, ctypes.addressof(table), 0, count]
+        kept = table, self._layout, self.library
+        return fastcall.again(shared_entry("again"), batch_entry(self.lanes), words, kept)
 
     def spend(self, runs: float, beside: int) -> bool:
         """Count further runs and operations; whether good code would have been better."""
@@ -453,7 +465,19 @@ class _Compiled:
 
 def _entry(lanes: int) -> str:
     """What a kernel's machine code has for the outside."""
-    return f"{BODY}_one" if lanes == 1 else f"{BODY}_batch"
+    return f"{BODY}_one" if lanes == 1 else f"{BODY}_block"
+
+
+def leaving(size: int, lanes: int) -> int:
+    """The function by which a result of so many elements leaves, 0 where it is too short for that."""
+    if size < driver.LARGE:
+        return 0
+    return loader.shared_function(leave_symbol(size, lanes, host(), whole=True))
+
+
+def batch_entry(lanes: int) -> int:
+    """Where the loop over a batch is that all kernels share."""
+    return loader.shared_function(batch_symbol(lanes, host()))
 
 
 def shared_entry(entry: str) -> int:
@@ -462,10 +486,7 @@ def shared_entry(entry: str) -> int:
 
 
 NO_MEMORY, NOT_FINITE = 1, 2  # what the function for batches returns
-BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-STATES = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
+BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 @functools.cache

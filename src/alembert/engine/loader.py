@@ -35,9 +35,10 @@ from alembert.forking import COMPILING as COMPILING
 
 
 class Library:
-    """Machine code in memory, as long as this object lives; `addresses` are those of its `names`.
+    """Machine code in memory, as long as this object lives; `addresses` are those of its `names`, `lists` of its lists.
 
-    `constants` are the numbers that its tables of constants get, `lists` those of instructions that it interprets.
+    `constants` are the numbers that its tables of constants get, `lists` those of instructions that it interprets. Without
+    code it only keeps these.
     """
 
     def __init__(
@@ -47,13 +48,18 @@ class Library:
         constants: Mapping[str, Sequence[float]] | None = None,
         lists: Mapping[str, array[int]] | None = None,
     ):
+        self._kept = lists or {}
+        self.lists = {name: words.buffer_info()[0] for name, words in self._kept.items()}
+        self.addresses: dict[str, int] = {}
+        if not code:
+            return
         with COMPILING:
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in _mathematics().items():
                 builder.import_symbol(name, address)
             for name in called_functions(code):
                 builder.import_symbol(name, shared_function(name))
-            names = [*names, *(constants or {}), *(lists or {})]
+            names = [*names, *(constants or {}), *self.lists]
             for name in names:
                 builder.export_symbol(name)
             # JITLink places all sections in one piece of memory, so that relative addresses reach from any to any.
@@ -62,9 +68,8 @@ class Library:
             for name, values in (constants or {}).items():
                 table = array("d", values)
                 ctypes.memmove(self.addresses[name], table.tobytes(), table.itemsize * len(table))
-            self._lists = lists
-            for name, words in (lists or {}).items():
-                ctypes.c_int64.from_address(self.addresses[name]).value = words.buffer_info()[0]
+            for name, place in self.lists.items():
+                ctypes.c_int64.from_address(self.addresses[name]).value = place
 
 
 _NUMBERS = itertools.count()
@@ -86,7 +91,10 @@ def _linker() -> llvm.LLJIT:
 
 @dataclass(frozen=True)
 class Module:
-    """The text of a module, the numbers of its tables of constants, and what has to be known of it besides."""
+    """The text of a module, the numbers of its tables of constants, and what has to be known of it besides.
+
+    It has no text where nothing has to be compiled: its list is run as it is.
+    """
 
     text: str
     constants: Mapping[str, Sequence[float]]
@@ -137,13 +145,15 @@ def library(
     found = cache.load(name)
     if found is not None:
         properties, numbers = found
-        code = cache.load(properties["module"], cache.MODULE)
+        code = cache.load(properties["module"], cache.MODULE) if properties["module"] else ({}, b"")
         if code is not None:
             return properties, Library(code[1], names, *_tables(properties, numbers))
     with patience(title):
         module = build()
-        content = cache.module_digest(module.text, module.level, target)
-        code, kept = cache.load(content, cache.MODULE), True
+        content, code, kept = "", ({}, b""), True
+        if module.text:
+            content = cache.module_digest(module.text, module.level, target)
+            code = cache.load(content, cache.MODULE)
         if code is None:
             code = {}, compile_ir(module.text, target, level=module.level)
             kept = cache.store(content, *code, cache.MODULE)

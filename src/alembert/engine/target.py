@@ -143,12 +143,7 @@ def versions() -> tuple[str, str]:
 
 MATHEMATICS = "alembert_c_"
 _NAME = re.compile(r"alembert_shared_([0-9a-f]{8})_([a-z]+)([0-9]*)(?:of([0-9]+))?_([a-z]+)")
-_STATES = "ptr, ptr, i64, i64"
 _SIGNATURES = {
-    "pack": f"void ({_STATES}, i64, i64, i1)",
-    "unpack": f"void ({_STATES}, i64, i64)",
-    "check": "void (ptr, ptr, i64)",
-    "outlet": f"void ({_STATES}, i64, i64, i1)",
     "leave": "void (ptr, ptr, i64, i64, i64)",
     "sincos": "void (ptr, ptr, ptr, i64)",
     "run": "void (ptr, ptr, ptr)",
@@ -190,9 +185,9 @@ def sincos_symbol(target: Target) -> str:
     return _symbol(target, "sincos", "sincos")
 
 
-def packing_symbol(function: str, lanes: int, target: Target) -> str:
-    """The name of a function of `alembert.engine.driver.packing`."""
-    return _symbol(target, f"packing{lanes}", function)
+def batch_symbol(lanes: int, target: Target) -> str:
+    """The name of `alembert.engine.driver.batch_function`."""
+    return _symbol(target, f"packing{lanes}", "batch")
 
 
 def interpreter_symbol(lanes: int, target: Target) -> str:
@@ -219,10 +214,10 @@ def _symbol(target: Target, group: str, function: str) -> str:
 def shared_functions(group: str, lanes: int) -> list[str]:
     """What a group holds."""
     if group == "entries":
-        return ["call", "into", "states", "again"]
+        return ["call", "into", "again"]
     if group != "packing":
         return [{"sincos": "sincos", "interpreter": "run"}.get(group, "leave")]
-    return ["pack", "unpack", "check", "outlet"]
+    return ["batch"]
 
 
 def declarations(text: str) -> str:
@@ -270,3 +265,4 @@ class Code:
     lists: Mapping[str, array[int]] = field(default_factory=dict)
     """of instructions that are interpreted; the functions have their addresses when the machine code is loaded"""
     listed: int = 0  # operations in these lists
+    pure: bool = False  # the functions only run the one list that there is

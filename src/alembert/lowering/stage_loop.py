@@ -27,8 +27,6 @@ STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
 SHARED = None
 """As a shift: one entry for all stages."""
-COMPILED_WELL = 200
-"""states times controls up to which good code of the elimination takes 0.1 s, half of it spared by a hurry (measured)"""
 
 Array = np.ndarray
 
@@ -133,7 +131,7 @@ def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     shifts += [0] * len(elimination.RESULTS)
     last = len(elimination.RESULTS) - 1
     key = f"time_sweep_inward {n} {m} {columns} {bounds}"
-    return StageLoop(source, shifts, backward=True, stop=last, key=key, at_once=n * m <= COMPILED_WELL)
+    return StageLoop(source, shifts, backward=True, stop=last, key=key, at_once=True)
 
 
 def _aligned(workspace: Array) -> int:

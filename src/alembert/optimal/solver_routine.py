@@ -36,13 +36,14 @@ from alembert.optimal.search_graphs import (
     decision_functions,
 )
 from alembert.optimal.time_sweep import (
-    LARGEST_UNROLLED,
     closing_function,
     end_kernels,
     inward_function,
     outward_function,
 )
 
+LARGEST_UNROLLED = 50
+"""states and inputs of a stage; beyond, the straight-line code of its elimination is too long"""
 MOST_SHIFTS = 16
 """sweeps in a step: from the first shift on, each is 8 or 100 times the one before"""
 MOST_TRIALS = 14

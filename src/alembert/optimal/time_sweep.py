@@ -38,12 +38,12 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dgeqrf, dorgqr, dpotrf, dpotrs
 
 from alembert.engine import elimination
-from alembert.engine.codegen import FunctionSource
+from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.dense import RowsSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import SHARED, StageLoop, elimination_loop
 from alembert.sweeps.dynamics import Factor
@@ -53,8 +53,8 @@ Array = np.ndarray
 
 LARGEST_SCALAR = 8
 """states and inputs of a stage; beyond, its matrices are worked on in vectors"""
-LARGEST_UNROLLED = 50
-"""the same; beyond, the straight-line code of a stage is too long and LAPACK takes over"""
+LARGEST_OUTWARD = 24
+"""the same for the outward sweep; beyond, it goes in loops over rows, which take no longer then (measured)"""
 LARGEST_END = 24
 """states up to which the small systems at the ends are compiled"""
 SINGULAR = 1e-11
@@ -132,12 +132,10 @@ class TimeSweep:
         self.reach = Reach()
         self.weights, self._shift, self._rho = np.ones(columns), np.zeros(1), np.zeros(1)
         self._penalty, self._trace = np.zeros(1), np.zeros(1)
-        self.unrolled = n + m <= LARGEST_UNROLLED
         s = stages
-        if self.unrolled:
-            given = (s.A, s.B, s.b, s.Q, s.N, s.R, s.q, s.r, s.D, s.push, self._shift, self.P, self.z, self.W)
-            left = (self.P, self.z, self.W, self.gains, self.offsets, self.flag)
-            self._compiled = inward_loop(n, m, columns, s.D.shape[1]).bind(N, [*given, *left])
+        given = (s.A, s.B, s.b, s.Q, s.N, s.R, s.q, s.r, s.D, s.push, self._shift, self.P, self.z, self.W)
+        left = (self.P, self.z, self.W, self.gains, self.offsets, self.flag)
+        self._inward = inward_loop(n, m, columns, s.D.shape[1]).bind(N, [*given, *left])
         known = (s.A, s.B, s.b, self.gains, self.offsets, self.P, self.z, self.weights, self.x)
         self._outward = outward_loop(n, m, columns).bind(N, [*known, self.u, self.x, self.costates])
         self._check: tuple[Callable[[], int], tuple[Array, ...]] | None = None
@@ -173,12 +171,9 @@ class TimeSweep:
             self._open()
         else:
             self._set_end(shift, rho)
-        if self.unrolled:
-            done = self._compiled()
-            if done < N:
-                raise Indefinite(N - 1 - done)
-        else:
-            self._lapack(shift)
+        done = self._inward()
+        if done < N:
+            raise Indefinite(N - 1 - done)
         if not (self._close is not None and self._closed()):
             self.x[0], self.start[...], self.weights[1:] = stationary(
                 self.P[0], self.z[0], self.W[0], self.first, damping, self.reach
@@ -249,33 +244,6 @@ class TimeSweep:
             self.found += found
         else:
             self.found[...] = found
-
-    def _lapack(self, shift: float) -> None:
-        """The elimination of `inward_loop` on arrays."""
-        s, P, z, W, K, k = self.stages, self.P, self.z, self.W, self.gains, self.offsets
-        N, n, m = s.sizes
-        forces = np.matmul(s.push[:, None, :], s.D)[:, 0] if s.push.size else np.zeros((N, n + m))
-        for i in reversed(range(N)):
-            A, B, after = s.A[i], s.B[i], P[i + 1]
-            moved = z[i + 1].copy()
-            moved[:, 0] += after @ s.b[i]
-            PA, PB = after @ A, after @ B
-            D = s.R[i] + shift * np.eye(m) + B.T @ PB
-            U = A.T @ PB + s.N[i]
-            e = -B.T @ moved
-            e[:, 0] -= s.r[i] + forces[i, n:]
-            try:
-                factor = scipy.linalg.cho_factor(D, lower=True, check_finite=False)
-            except scipy.linalg.LinAlgError:
-                raise Indefinite(i) from None
-            K[i] = scipy.linalg.cho_solve(factor, U.T, check_finite=False)
-            k[i] = scipy.linalg.cho_solve(factor, e, check_finite=False)
-            P[i] = A.T @ PA - U @ K[i] + s.Q[i] + shift * np.eye(n)
-            P[i] = (P[i] + P[i].T) / 2
-            z[i] = A.T @ moved + K[i].T @ e
-            z[i, :, 0] += s.q[i] + forces[i, :n]
-            W[i] = W[i + 1] - e[:, 1:].T @ k[i]
-            W[i, :, 0] += z[i + 1, :, 1:].T @ s.b[i]
 
 
 def together(*shapes: tuple[int, ...]) -> tuple[Array, list[Array]]:
@@ -465,9 +433,20 @@ def inward_function(n: int, m: int, columns: int, bounds: int) -> ca.Function:
 
 @lru_cache(maxsize=64)
 def outward_loop(n: int, m: int, columns: int) -> StageLoop:
-    """The outward sweep."""
+    """The outward sweep; of stages of many states in loops over rows."""
     shifts = [0, 0, 0, 0, 0, 1, 1, SHARED, 0]
-    return StageLoop(outward_function(n, m, columns), [*shifts, 0, 1, 1], backward=False)
+    if n + m > LARGEST_OUTWARD:
+        sizes = {"A": n * n, "B": n * m, "b": n, "K": m * n, "k": m * columns, "P": n * n, "z": n * columns}
+        results = {
+            "u": (m, "", [("k", "weights", 1), ("K", "x", -1)]),
+            "after": (n, "b", [("A", "x", 1), ("B", "u", 1)]),
+            "costate": (n, "", [("P", "after", 1), ("z", "weights", 1)]),
+        }
+        source: KernelSource = RowsSource({**sizes, "weights": columns, "x": n}, results)
+    else:
+        source = FunctionSource(outward_function(n, m, columns))
+    key = f"time_sweep_outward {n} {m} {columns} {n + m > LARGEST_OUTWARD}"
+    return StageLoop(source, [*shifts, 0, 1, 1], backward=False, key=key)
 
 
 def outward_function(n: int, m: int, columns: int) -> ca.Function:
@@ -513,7 +492,7 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel]:
         penalty = (
             ca.if_else(size > 0, rho * ca.fmax(1e-3, _largest(R)) / (size * size), 0) if ends else ca.SX(0)
         )
-        P = Q + shift * ca.SX.eye(n) + penalty * (C.T @ C)
+        P = Q + shift * ca.SX.eye(n) + penalty * ca.tril2symm(ca.tril(C.T @ C))
         return [P, ca.horzcat(q + penalty * (C.T @ c), C.T), ca.horzcat(c, ca.SX(ends, ends)), penalty]
 
     def finishing(C: ca.SX, c: ca.SX, x: ca.SX, weights: ca.SX, penalty: ca.SX) -> list[ca.SX]:
@@ -632,7 +611,8 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
     T = 1 / ca.sqrt(ca.fmax(ca.diag(M), 1e-300))
     by_rows = ca.repmat(T, 1, count)
     factor = Factor(ca.tril2symm(ca.tril(M)) * by_rows * by_rows.T)
-    trace = ca.trace(factor.solve(ca.SX.eye(count)))
+    halves = factor.inward(ca.SX.eye(count))
+    trace = ca.dot(halves, factor.scaled(halves))
     # what cannot be reached has a Gramian of rounding errors
     reach = ca.vertcat(ca.SX(0, 1), *(M[k, k] for k in range(first, count)))
     doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach) if first < count else ca.SX(0)
