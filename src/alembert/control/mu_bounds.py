@@ -114,6 +114,8 @@ _PROMISING = 0.8
 
 _ASCENTS, _UPHILL = 3, 20
 """perturbations from which a large gain is looked for, and steps of each"""
+_PLACES = 10
+"""frequencies, at most, at which perturbations that are not real are begun"""
 _PARTS = (1.0, 0.3, 0.1, 0.03, 0.01)
 """of the way to the next perturbation"""
 
@@ -332,11 +334,12 @@ def real_crossing(
     return (best, frequency, delta) if np.any(delta) else (0.0, 0.0, delta)
 
 
-def reached_gain(M: StateSpace, blocks: Sequence[DeltaBlock]) -> float:
+def reached_gain(M: StateSpace, blocks: Sequence[DeltaBlock], near: Array | None = None) -> float:
     """A gain under some constant perturbation of size one, infinite where that makes the loop unstable.
 
-    From the corners of the real blocks: at the frequency of the largest gain, of all perturbations D the one that makes
-    Re(a^H D b) large is gone towards, a and b the singular vectors of the gain as the blocks meet them.
+    At the frequency of the largest gain, of all perturbations the Delta that makes Re(a^H Delta b) large is gone towards, a
+    and b the singular vectors of the gain as the blocks meet them; from `near`, or from the corners of the real blocks, and
+    from what that Delta is, without others, at some frequencies.
     """
     structure = Scalings(blocks)
     A, B, C, D = M.matrices
@@ -384,6 +387,11 @@ def reached_gain(M: StateSpace, blocks: Sequence[DeltaBlock]) -> float:
         for k, sign in zip(real, corner, strict=True):
             delta[structure.w[k], structure.z[k]] = sign * np.eye(blocks[k].rows)
         begun.append(delta)
+    if len(real) < len(blocks):
+        sizes = np.unique(np.abs(np.linalg.eigvals(A)))
+        begun += [uphill(begun[0], w) for w in [0.0, *sizes[:: 1 + len(sizes) // _PLACES]]]
+    if near is not None:
+        begun = [near]
     tried = sorted(((*gain(delta), k) for k, delta in enumerate(begun)), reverse=True)
     best = 0.0
     for size, at, k in tried[:_ASCENTS]:

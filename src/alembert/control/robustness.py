@@ -317,7 +317,14 @@ def worst_case_gain(
     reached = reached_gain(twin, blocks)
     if np.isinf(reached):
         return np.inf, np.inf
-    best, _, _ = GainProof(twin, whole, max(reached, 1e-12)).peak(tolerance)
+    proof = GainProof(twin, whole, max(reached, 1e-12))
+    best, at, _ = proof.peak(tolerance)
+    if np.isfinite(best) and best > (1 + tolerance) * reached:
+        # what makes mu one at the peak
+        delta = lower_bound(proof.rows(best)[:, None] * proof.at(at), whole)[1]
+        size = 0.0 if delta is None else np.linalg.norm(delta[:w, :z], 2)
+        if delta is not None and size > 0:
+            reached = max(reached, reached_gain(twin, blocks, delta[:w, :z] / size))
     if np.isinf(best) and mu_peak(M[:z, :w], blocks, tolerance=tolerance).lower >= 1:
         return np.inf, np.inf
     return reached, best * (1 + tolerance)
