@@ -106,7 +106,7 @@ _NEAR = 1e-4
 """relative: nearer than that to the bound from above, nothing else is tried"""
 _REACHES = (1.0, 1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 3e-3, 1e-5, 1e-8)
 """how far real numbers may move in each step: the equation holds after it but for its square"""
-_FOLLOWED = 0.1
+_FOLLOWED = 0.5
 """of these moves: up to here one eigenvalue is followed, before it is looked for among all"""
 _PROMISING = 0.8
 """of the best found: an eigenvalue below is not followed"""
