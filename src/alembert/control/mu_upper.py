@@ -243,7 +243,7 @@ class _Levels:
             y = np.where((given < best)[:, None], start, y)
             best = np.minimum(best, given)
         M, kept, at = self.M, y.copy(), np.flatnonzero(best > _ZERO)
-        y, level = y[at], 1.6 * best[at]
+        y, level = y[at], 1.3 * best[at]
         idle, lost, target = np.zeros(len(at), int), np.ones(len(at), bool), np.zeros(len(at))
         near, dual = np.ones(len(at)), np.zeros((len(at), M.shape[1] + 1, self.m, self.m), complex)
         M = M[at]
@@ -329,7 +329,7 @@ class _Levels:
         _, _, change, change_of_dual = towards(np.zeros(len(y)), 0.0)
         a, b = (length(_low(x))[:, None, None, None] for x in turned_back(change, change_of_dual))
         ahead = np.sum(_dot(F + a * change, dual + b * change_of_dual), axis=1) / (F.shape[1] * self.m)
-        centring = np.clip(ahead / target, 0.0, 1.0) ** 3
+        centring = np.clip(ahead / target, 0.0, 1.0) ** 2
         second = _hermitian(change_of_dual @ change @ inverse)
         dy, fall, change, change_of_dual = towards(centring * target, second)
         a, b = (length(np.linalg.eigvalsh(x)[:, :, 0]) for x in turned_back(change, change_of_dual))
