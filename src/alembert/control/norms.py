@@ -157,10 +157,10 @@ def peak_gain(A: Array, B: Array, C: Array, D: Array, *, tolerance: float = 1e-9
     top = float(np.linalg.norm(D, 2)) if D.size else 0.0
     if not len(A) or not B.size or not C.size:
         return PeakGain(top, float("inf") if top and len(A) else 0.0, top)
-    G = ResponseEvaluator(A, B, C, D)
-    poles = G.poles
+    poles = np.linalg.eigvals(A)
     if np.any(poles.real == 0):
         return PeakGain(float("inf"), float(abs(poles[np.argmin(np.abs(poles.real))].imag)), float("inf"))
+    G = ResponseEvaluator(A, B, C, D)
     two_sided = any(np.iscomplexobj(x) for x in (A, B, C, D))
     best, at = _start(G, poles, two_sided)
     if top >= best:

@@ -124,18 +124,17 @@ class ResponseEvaluator:
         self.modes = modal_form(A)
         if self.modes is not None:
             self.residues = residues(self.modes, B, C)
-            self.size, self.poles = self.residues.size, self.modes.poles
+            self.size = self.residues.size
             return
         self.transposed = C.shape[0] < B.shape[1]
         if self.transposed:
             A, B, C = A.T, C.T, B.T
-        self.size, self.poles = B.size, np.zeros(0)
+        self.size = B.size
         if len(A):
             if not np.iscomplexobj(A):
                 A, (scale, _) = scipy.linalg.matrix_balance(A, permute=False, separate=True)
                 B, C = B / scale[:, None], C * scale
             self.T, Q = scipy.linalg.schur(A, output="complex")
-            self.poles = np.diag(self.T)
             self.C, self.B = C @ Q, Q.conj().T @ B
 
     def __call__(self, s: Array) -> Array:
