@@ -222,6 +222,15 @@ def test_refusals():
         StateFilter(CART, encoders(), process=1.0, center=1.0)
     with pytest.raises(ArgumentError, match=r"steps is 0, expected a whole number from 1"):
         StateFilter(CART, encoders(), process=1.0, steps=0)
+    plain = StateFilter(CART, encoders(), process=1.0)
+    with pytest.raises(ArgumentError, match=r"start: deviations is -1, expected numbers from zero on"):
+        plain.start(deviations=-1)
+    with pytest.raises(ArgumentError, match=r"start: deviations is \{'x': 1\}, expected numbers"):
+        plain.start(deviations={"x": 1})
+    with pytest.raises(
+        ArgumentError, match=r"StateFilter.predict: efforts is \[nan, 0\], expected finite numbers"
+    ):
+        plain.predict(plain.start(deviations=0.1), [float("nan"), 0])
     with pytest.raises(ArgumentError, match=r"estimate: no parameter 'mass'"):
         StateFilter(CART, encoders(), process=1.0, estimate=["mass"])
     with pytest.raises(ArgumentError, match=r"drift: no estimated parameter 'mass'"):
