@@ -269,6 +269,18 @@ def test_refusals():
         found.correct(start, {"gyro": 1.0})
     with pytest.raises(ArgumentError, match=r"sensor 'slide' reads shape \(2,\), expected \(1,\)"):
         found.correct(start, {"slide": [1.0, 2.0]})
+    with pytest.raises(ArgumentError, match=r"correct: the sample of 'slide' is 'a', expected numbers"):
+        found.correct(start, {"slide": "a"})
+    with pytest.raises(ArgumentError, match=r"StateFilter.correct: efforts is .* expected finite numbers"):
+        found.correct(start, {"slide": [0.0]}, efforts=[np.inf, 0])
+    given = {"duration": 0.2, "step": 0.01, "controller": found.controller(start)}
+    for other in (encoders(0.04), encoders(offset=0.01), encoders(delay=0.02)):
+        with pytest.raises(
+            ArgumentError, match=r"made for .*every 0.02 s from 0 s on; the run has .*old samples"
+        ):
+            al.simulate(CART, sensors=other, **given)
+    faster = encoders(0.01)  # new samples whenever the filter asks
+    assert al.simulate(CART, sensors=faster, **given).reason
     with pytest.raises(ArgumentError, match=r"law is 3, expected a function"):
         found.controller(start, 3)
     with (

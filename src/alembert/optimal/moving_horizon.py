@@ -35,7 +35,7 @@ from alembert.optimal.schemes import TABLEAUS, Interval, RungeKutta, Stretch
 from alembert.optimal.solve import SolverOptions, Transcribed, check
 from alembert.optimal.stages import Ends
 from alembert.simulate import Measured, Sampled, StateFilter
-from alembert.simulate.controllers import efforts_from
+from alembert.simulate.controllers import Estimating, efforts_from
 from alembert.simulate.elements import Places
 from alembert.simulate.sensors import Instrument
 from alembert.simulate.state_filters import StateEstimate, held_efforts
@@ -322,7 +322,8 @@ class MovingHorizonEstimator:
             f"{name}.deviations": start.deviations,
             memory: shape,
         }
-        return Sampled(sample, self.dt, offset=self.filter.offset, reads=(*read, memory), posts=first)
+        estimating = Estimating(sample, {x.name: x for x in self.filter.instruments})
+        return Sampled(estimating, self.dt, offset=self.filter.offset, reads=(*read, memory), posts=first)
 
     # --- solving ----------------------------------------------------------------------------------------------------
 

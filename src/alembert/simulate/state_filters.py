@@ -32,7 +32,7 @@ from alembert.control.quadratic import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.simulate.adaptive import coordinate_sizes
-from alembert.simulate.controllers import Sampled, efforts_from
+from alembert.simulate.controllers import Estimating, Sampled, efforts_from, told_law
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
 from alembert.simulate.sensors import Instrument, Measured
@@ -284,7 +284,8 @@ class StateFilter:
                 raise ArgumentError(
                     unknown("correct: no sensor", str(name), [x.name for x in self.instruments])
                 )
-        there = [x for x in self.instruments if x.name in readings and np.all(np.isfinite(readings[x.name]))]
+        known = {name: numbers("correct", f"the sample of {name!r}", x) for name, x in readings.items()}
+        there = [x for x in self.instruments if x.name in known and np.all(np.isfinite(known[x.name]))]
         if not there:
             nothing = Correction(np.zeros(self.size), estimate.S, np.zeros(0), np.zeros((0, 0)))
             return estimate, nothing
@@ -294,7 +295,7 @@ class StateFilter:
         def told(d: Array) -> Array:
             return self._apart(there, about, self._told(there, self._moved(estimate, d), tau, t))
 
-        read = [np.asarray(readings[x.name], dtype=float) for x in there]
+        read = [known[x.name] for x in there]
         for one, given, expected in zip(there, read, about, strict=True):
             if given.size != np.size(expected):
                 raise ArgumentError(
@@ -335,7 +336,8 @@ class StateFilter:
         """
         if law is not None and not callable(law):
             raise ArgumentError(
-                f"StateFilter.controller: law is {law!r}, expected a function u(t, q, v) or a Regulator"
+                f"StateFilter.controller: law is {told_law(law)}, expected a function u(t, q, v), or a Regulator as "
+                "al.linear.lqr and al.linear.place_poles make it"
             )
         memory = f"{name}.memory"
         read = [x.name for x in self.instruments]
@@ -358,7 +360,8 @@ class StateFilter:
             f"{name}.deviations": start.deviations,
             memory: self._packed(start, np.zeros(self.model.nv)),
         }
-        return Sampled(sample, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
+        estimating = Estimating(sample, {x.name: x for x in self.instruments})
+        return Sampled(estimating, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
