@@ -434,6 +434,44 @@ def test_worst_case_gain_of_a_first_order_lag():
     assert worst_case_gain(StateSpace([[-1.0]], [[2.0, 1.0]], [[-1.0], [1.0]]), [SCALAR])[1] == np.inf
 
 
+@pytest.mark.parametrize(("k", "c"), [((0.8, 1.3), (0.02, 0.2)), ((1.0, 3.0), (0.001, 0.01))])
+def test_worst_case_gain_of_an_oscillator(k, c):
+    """x'' + c x' + k x = u: the gain is 1 / (c sqrt(k - c^2/4)), largest at the least k and c, and both bounds meet it. The
+    resonance of the second one is a thousandth of the range wide in which k moves it."""
+    mean, half = (np.array([(f(x[1], x[0])) / 2 for x in (k, c)]) for f in (np.add, np.subtract))
+    B, C = np.array([[0, 0, 0], [-half[0], -half[1], 1]]), np.array([[1, 0], [0, 1], [1, 0]])
+    M = StateSpace([[0, 1], -mean], B, C)
+    exact = 1 / (c[0] * np.sqrt(k[0] - c[0] ** 2 / 4))
+    low, high = worst_case_gain(M, [DeltaBlock("real")] * 2, tolerance=1e-2)
+    assert low == pytest.approx(exact, rel=1e-6)  # gains are found to that
+    assert exact <= high <= 1.0101 * exact  # the tolerance, of the gain itself
+    if c[0] > 0.01:  # the same frequency axis, bent
+        sampled = worst_case_gain(M.sampled(0.05, method="tustin"), [DeltaBlock("real")] * 2, tolerance=1e-2)
+        np.testing.assert_allclose(sampled, (low, high), rtol=1e-6)
+
+
+def test_worst_case_gain_of_blocks_of_all_kinds():
+    """Bounds enclose the gains under many perturbations of size one, and are near each other."""
+    rng = np.random.default_rng(2)
+    blocks = [DeltaBlock("real", 2), DeltaBlock("full", 2, 1), DeltaBlock("complex")]
+    M = random_system(rng, 5, 6, 6)
+    inner = mu_peak(M[:4, :5], blocks, tolerance=1e-2).upper
+    scale = np.concatenate([np.full(4, 0.7 / inner), np.ones(2)])[:, None]
+    M = M.with_matrices(M.A, M.B, scale * M.C, scale * M.D)
+    low, high = worst_case_gain(M, blocks, tolerance=1e-2)
+    assert low <= high <= 1.1 * low
+    w = np.geomspace(0.01, 100, 200)
+    X = M.frequency_response(w).response
+    for _ in range(50):
+        delta = np.zeros((5, 4), complex)
+        delta[[0, 1], [0, 1]] = rng.uniform(-1, 1)
+        column = rng.normal(size=(2, 2)) @ np.array([1, 1j])
+        delta[2:4, 2], delta[4, 3] = column / np.linalg.norm(column), np.exp(2j * np.pi * rng.uniform())
+        loop = delta @ np.linalg.inv(np.eye(4) - X[:, :4, :5] @ delta)
+        closed = X[:, 4:, 5:] + X[:, 4:, :5] @ loop @ X[:, :4, 5:]
+        assert np.linalg.norm(closed, 2, axis=(1, 2)).max() <= low * (1 + 1e-6)
+
+
 def test_fitted_magnitudes_are_stable_and_near():
     w = np.geomspace(0.01, 100, 40)
     target = np.abs((1j * w + 1) * (1j * w + 5) / ((1j * w + 0.2) * (1j * w + 20)))

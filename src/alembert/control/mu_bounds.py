@@ -14,6 +14,8 @@ det(1 - M Delta) = 0 exact: the perturbation is part of the answer, and checked.
 One real number makes a loop unstable at single frequencies only, which a grid does not meet. There the poles of the closed
 loop are followed instead, with all real blocks growing at once along some directions, up to where the first one crosses the
 axis.
+
+A large gain under perturbations of size one is looked for by steps towards those that raise it, to first order, most.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ import numpy as np
 import scipy
 
 from alembert.control.mu_upper import Scalings, UpperBound, inverse_root
+from alembert.control.norms import peak_gain
+from alembert.control.responses import ResponseEvaluator
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -102,10 +106,18 @@ _NEAR = 1e-4
 """relative: nearer than that to the bound from above, nothing else is tried"""
 _REACHES = (1.0, 1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 3e-3, 1e-5, 1e-8)
 """how far real numbers may move in each step: the equation holds after it but for its square"""
-_FOLLOWED = 0.1
+_FOLLOWED = 0.5
 """of these moves: up to here one eigenvalue is followed, before it is looked for among all"""
 _PROMISING = 0.8
 """of the best found: an eigenvalue below is not followed"""
+
+
+_ASCENTS, _UPHILL = 3, 20
+"""perturbations from which a large gain is looked for, and steps of each"""
+_PLACES = 10
+"""frequencies, at most, at which perturbations that are not real are begun"""
+_PARTS = (1.0, 0.3, 0.1, 0.03, 0.01)
+"""of the way to the next perturbation"""
 
 
 def lower_bound(
@@ -320,6 +332,80 @@ def real_crossing(
         if np.linalg.svd(np.eye(p) - D @ delta, compute_uv=False)[-1] < 1e-8:
             frequency = np.inf  # the pole goes to the other side through infinity
     return (best, frequency, delta) if np.any(delta) else (0.0, 0.0, delta)
+
+
+def reached_gain(M: StateSpace, blocks: Sequence[DeltaBlock], near: Array | None = None) -> float:
+    """A gain under some constant perturbation of size one, infinite where that makes the loop unstable.
+
+    At the frequency of the largest gain, of all perturbations the Delta that makes Re(a^H Delta b) large is gone towards, a
+    and b the singular vectors of the gain as the blocks meet them; from `near`, or from the corners of the real blocks, and
+    from what that Delta is, without others, at some frequencies.
+    """
+    structure = Scalings(blocks)
+    A, B, C, D = M.matrices
+    z, w = structure.p, structure.m
+    real = [k for k, b in enumerate(blocks) if b.kind == "real"]
+    B1, B2, C1, C2 = B[:, :w], B[:, w:], C[:z], C[z:]
+
+    def closed(delta: Array) -> tuple[Array, Array, Array, Array]:
+        loop = delta @ np.linalg.inv(np.eye(z) - D[:z, :w] @ delta)
+        E, F = np.vstack([B1, D[z:, :w]]) @ loop, np.hstack([C1, D[:z, w:]])
+        whole = np.block([[A, B2], [C2, D[z:, w:]]]) + E @ F
+        n = len(A)
+        return whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:]
+
+    def gain(delta: Array) -> tuple[float, float]:
+        try:
+            matrices = closed(delta)
+        except np.linalg.LinAlgError:
+            return np.inf, 0.0
+        if len(A) and np.linalg.eigvals(matrices[0]).real.max() >= 0:
+            return np.inf, 0.0
+        found = peak_gain(*matrices, tolerance=1e-6)
+        return found.gain, found.frequency
+
+    def uphill(delta: Array, at: float) -> Array:
+        X = D.astype(complex) if np.isinf(at) else ResponseEvaluator(A, B, C, D)(np.array([1j * at]))[0]
+        inner = np.linalg.inv(np.eye(z) - X[:z, :w] @ delta)
+        U, _, Vh = np.linalg.svd(X[z:, w:] + X[z:, :w] @ delta @ inner @ X[:z, w:])
+        b = inner @ X[:z, w:] @ Vh[0].conj()
+        a = (U[:, 0].conj() @ X[z:, :w] @ np.linalg.inv(np.eye(w) - delta @ X[:z, :w])).conj()
+        q = np.zeros(len(blocks))
+        for k in real:
+            q[k] = np.sign(np.vdot(a[structure.w[k]], b[structure.z[k]]).real)
+        numbers, others = _unit_blocks(structure, q[None], b[None], a[None])
+        return np.asarray((numbers + others)[0])
+
+    corners = (
+        np.array(list(itertools.product((-1, 1), repeat=len(real))))
+        if len(real) <= 4
+        else np.random.default_rng(0).choice((-1, 1), size=(16, len(real)))
+    )
+    begun = [np.zeros((w, z))]
+    for corner in corners if real else []:
+        delta = np.zeros((w, z))
+        for k, sign in zip(real, corner, strict=True):
+            delta[structure.w[k], structure.z[k]] = sign * np.eye(blocks[k].rows)
+        begun.append(delta)
+    if len(real) < len(blocks):
+        sizes = np.unique(np.abs(np.linalg.eigvals(A)))
+        begun += [uphill(begun[0], w) for w in [0.0, *sizes[:: 1 + len(sizes) // _PLACES]]]
+    if near is not None:
+        begun = [near]
+    tried = sorted(((*gain(delta), k) for k, delta in enumerate(begun)), reverse=True)
+    best = 0.0
+    for size, at, k in tried[:_ASCENTS]:
+        delta = begun[k]
+        for _ in range(_UPHILL):
+            if np.isinf(size):
+                return np.inf
+            way = uphill(delta, at) - delta
+            value, where, part = max((*gain(delta + part * way), part) for part in _PARTS)
+            if value <= size * (1 + 1e-4):
+                break
+            size, at, delta = value, where, delta + part * way
+        best = max(best, size)
+    return float(best)
 
 
 def _power_iteration(M: Array, structure: Scalings, b: Array, q: Array) -> tuple[Array, Array]:

@@ -55,6 +55,8 @@ _DIAGONAL = 1e7  # condition of eigenvectors up to which A is made diagonal: nin
 _TRIED = np.array([4.0, 2.0, 1.0, 0.5, 0.25])  # lengths of cells, in those of the last one
 _MOST = 5000  # cells of an interval
 _TRIES = 5000  # intervals
+_GAIN, _HUGE = 1e-6, 30.0
+"""how finely the level of a gain is found, relative; and the logarithm of a step up that is too long"""
 WIDE = 8.0
 """ratio of the ends of an interval that is tried first"""
 
@@ -89,6 +91,10 @@ class Proof:
             b = inverse @ (np.abs(M.B - V @ self.B) + rounding * (sizes @ np.abs(self.B)))
             self.errors = N, b, rounding * (np.abs(M.C) @ sizes)
 
+    def rows(self, level: float) -> Array:
+        """What rows of M are multiplied with, for mu below one there to mean what is to be proven."""
+        return np.full(len(self.C), 1 / level)
+
     def at(self, w: float) -> Array:
         return self.M.D.astype(complex) if np.isinf(w) else self.evaluate(np.array([1j * w]))[0]
 
@@ -114,15 +120,15 @@ class Proof:
         left: list[tuple[float, float]] = [(0.0, np.inf)]
         ratio, first, near = WIDE, float(sizes.min()), None
         for _ in range(_TRIES):
-            if not left:
+            if not left or np.isinf(best):
                 return best, at, count
             low, high = left.pop()
             level = best * (1 + tolerance)
             if np.isinf(high):
                 bound = self._bound(self.M.D[None].astype(complex), level, None)
                 far = max(far, low)
-                if bound.level >= level:
-                    best, at = bound.level, np.inf
+                if bound.level >= 1:
+                    best, at = self._exceeded(bound, level, np.inf), np.inf
                 elif self._beyond(bound, level, far):
                     count += 1
                     left += [(low, far)] if far > low else []
@@ -146,11 +152,14 @@ class Proof:
                 points = np.geomspace(low, end, 3) if low > 0 else np.array([0.0, end / 2, end])
                 middle = float(points[1])
             bound = self._bound(self.evaluate(1j * points), level, near)
-            if bound.level >= level:
+            if bound.level >= 1:
                 if not single:
                     ratio, first = np.sqrt(ratio), first if low > 0 else first / 10
                 else:
-                    best, at = bound.level, middle  # higher than before by the tolerance, at least
+                    best, at = (
+                        self._exceeded(bound, level, middle),
+                        middle,
+                    )  # higher than before by the tolerance, at least
                     if middle > 0:
                         around = max(low, middle / 2), min(high, 2 * middle)
                         best, at = max((best, at), self._climbed(*around, tolerance))
@@ -208,34 +217,35 @@ class Proof:
 
     def _covering(self, low: float, high: float, level: float) -> float:
         """The least level, in steps, that is proven on a narrow interval from its middle: mu may jump there."""
-        middle = (low + high) / 2
-
-        def covers(level: float) -> bool:
-            bound = self._bound(self.at(middle)[None], level, None)
-            if bound.level >= level:
-                return False
-            below, above = self._proven(middle, bound, level, low, high)
-            return below <= low and above >= high
-
-        if covers(level):
+        if self._covers(low, high, level):
             return level
         fails, level = level, 1.5 * level
-        while not covers(level):
+        while not self._covers(low, high, level):
             fails, level = level, 1.5 * level
             if not np.isfinite(level):
                 raise NumericalError(f"mu_peak: no level is proven between {low:.9g} and {high:.9g} rad/s")
         while level > (1 + STEP) * fails:
             between = float(np.sqrt(fails * level))
-            fails, level = (fails, between) if covers(between) else (between, level)
+            fails, level = (fails, between) if self._covers(low, high, between) else (between, level)
         return level
 
+    def _covers(self, low: float, high: float, level: float) -> bool:
+        middle = (low + high) / 2
+        bound = self._bound(self.at(middle)[None], level, None)
+        return bound.level < 1 and self._proven(middle, bound, level, low, high) == (low, high)
+
     def _bound(self, M: Array, level: float, near: UpperBound | None) -> UpperBound:
-        """Scalings for all of the matrices: below the level, as far as it is found out."""
+        """Scalings for all of the matrices, their rows multiplied for the level: below one, as far as it is found out."""
+        M = self.rows(level)[:, None] * M
         if self.without_phase is not None:
-            found = self.without_phase.least(M, tolerance=1e-3, below=level)
-            if found.level < level:
+            found = self.without_phase.least(M, tolerance=1e-3, below=1.0)
+            if found.level < 1:
                 return found
-        return self.scalings.least(M, tolerance=1e-3 if len(M) > 1 else 1e-6, below=level, near=near)
+        return self.scalings.least(M, tolerance=1e-3 if len(M) > 1 else 1e-6, below=1.0, near=near)
+
+    def _exceeded(self, bound: UpperBound, level: float, w: float) -> float:
+        """The level at a frequency where a lower one was tried."""
+        return level * bound.level
 
     def _climbed(self, low: float, high: float, tolerance: float) -> tuple[float, float]:
         low = max(low, 1e-3 * high)
@@ -251,8 +261,8 @@ class Proof:
 
     # --- cells, (2) and (3) -------------------------------------------------------------------------------------------
 
-    def _scaled(self, bound: UpperBound) -> _Cells | None:
-        """The system where D is one; None where D is singular to rounding."""
+    def _scaled(self, bound: UpperBound, level: float) -> _Cells | None:
+        """The system where D is one, and the level; None where D is singular to rounding."""
         try:
             left = np.linalg.cholesky((bound.D_left + bound.D_left.conj().T) / 2).conj().T
             right = np.linalg.cholesky((bound.D_right + bound.D_right.conj().T) / 2).conj().T
@@ -262,25 +272,24 @@ class Proof:
         G = inverse.conj().T @ bound.G @ np.linalg.inv(left)
         A = self.poles if self.diagonal else self.M.A.astype(complex)
         N, b, c = self.errors
-        errors = N, b @ np.abs(inverse), np.abs(left) @ c
-        return _Cells(A, self.B @ inverse, left @ self.C, left @ self.M.D @ inverse, G, errors)
+        left_of_M = left * self.rows(level)
+        errors = N, b @ np.abs(inverse), np.abs(left_of_M) @ c
+        return _Cells(A, self.B @ inverse, left_of_M @ self.C, left_of_M @ self.M.D @ inverse, G, errors)
 
     def _proven(
         self, w: float, bound: UpperBound, level: float, low: float, high: float
     ) -> tuple[float, float]:
         """The interval around w, within [low, high], on which the scalings prove the level."""
-        cells = self._scaled(bound)
+        cells = self._scaled(bound, level)
         if cells is None:
             return w, w
         near = float(np.abs(1j * w - self.poles).min(initial=np.inf))
         first = 0.1 * (near if np.isfinite(near) else max(w, 1.0))
-        below = self._walked(cells, level, w, low, -1, first)
-        above = self._walked(cells, level, w, high, 1, first)
+        below = self._walked(cells, w, low, -1, first)
+        above = self._walked(cells, w, high, 1, first)
         return below, above
 
-    def _walked(
-        self, cells: _Cells, level: float, start: float, end: float, way: int, length: float
-    ) -> float:
+    def _walked(self, cells: _Cells, start: float, end: float, way: int, length: float) -> float:
         """How far from `start` towards `end` cells can be put next to each other."""
         at = start
         for _ in range(_MOST):
@@ -289,7 +298,7 @@ class Proof:
                 return end
             lengths = np.minimum(length * _TRIED, left)
             h = lengths / 2 * (1 + 1e-9) + 1e-15 * at  # cells overlap by more than rounding
-            good = np.flatnonzero(cells.hold(at + way * h, h, level))
+            good = np.flatnonzero(cells.hold(at + way * h, h))
             if not len(good):
                 if length * _TRIED[-1] < 1e-3 * abs(at - start) or length < 1e-10 * max(start, 1e-300):
                     return at
@@ -305,12 +314,70 @@ class Proof:
 
     def _beyond(self, bound: UpperBound, level: float, start: float) -> bool:
         """Whether the scalings prove the level from `start` on."""
-        cells = self._scaled(bound)
-        return cells is not None and cells.hold_beyond(start, level)
+        cells = self._scaled(bound, level)
+        return cells is not None and cells.hold_beyond(start)
+
+
+class GainProof(Proof):
+    """The largest gain of the last outputs, under perturbations of size one at the first signals.
+
+    It is below g where mu is below one with these outputs divided by g, and a full block on top of Delta, the last of the
+    blocks. `least` is a gain that is reached. A level is infinite where Delta alone may make the loop unstable.
+    """
+
+    def __init__(self, M: StateSpace, blocks: Sequence[DeltaBlock], least: float) -> None:
+        super().__init__(M, blocks)
+        self.least, self.inner = least, Scalings(blocks[:-1])
+
+    def rows(self, level: float) -> Array:
+        found = np.ones(len(self.C))
+        found[self.inner.p :] = 1 / level
+        return found
+
+    def level(self, w: float, tolerance: float = 1e-9) -> float:
+        M, fine = self.at(w), max(tolerance, _GAIN)
+        if self.inner.least(M[: self.inner.p, : self.inner.m], tolerance=fine).level >= 1:
+            return np.inf
+
+        def excess(log: float) -> float:
+            found = self.scalings.least(self.rows(np.exp(log))[:, None] * M, tolerance=fine).level
+            return float(np.log(max(found, 1e-300)))
+
+        low = high = np.log(self.least)
+        while excess(high) > 0:
+            low, high = high, high + max(1.0, 2 * (high - low))
+            if high > low + _HUGE:
+                return np.inf
+        if low == high:
+            return self.least
+        return float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=fine, rtol=1e-12)))
+
+    def _highest(self, w: Array, tolerance: float) -> tuple[float, float]:
+        M = np.concatenate([self.evaluate(1j * w[:-1]), self.M.D[None].astype(complex)])
+        best, at = self.least, float(w[0])
+        for _ in range(len(w)):  # where it is higher most, each time
+            rows = self.rows(best * (1 + tolerance))[:, None]
+            found = np.array([x.level for x in self.scalings.least_of(rows * M, tolerance=1e-3, below=1.0)])
+            k = int(np.argmax(found))
+            if found[k] < 1:
+                break
+            best, at = max((best, at), (self.level(float(w[k])), float(w[k])))
+            if 0 < k < len(w) - 2 and np.isfinite(best):
+                best, at = max((best, at), self._climbed(w[k - 1], w[k + 1], tolerance))
+            if np.isinf(best):
+                break
+            best *= 1 + tolerance
+        return best, at
+
+    def _exceeded(self, bound: UpperBound, level: float, w: float) -> float:
+        return max(level, self.level(w))
+
+    def _covering(self, low: float, high: float, level: float) -> float:
+        return super()._covering(low, high, level) if self._covers(low, high, np.inf) else np.inf
 
 
 class _Cells:
-    """(2) and (3) for one set of scalings, D made one; A is a vector of poles, or a matrix."""
+    """(2) and (3) for one set of scalings, D and b made one; A is a vector of poles, or a matrix."""
 
     def __init__(
         self, A: Array, B: Array, C: Array, D: Array, G: Array, errors: tuple[Array, Array, Array]
@@ -331,7 +398,7 @@ class _Cells:
         change = np.linalg.norm(self.abs_C @ through + d_c @ B, axis=(1, 2))
         return np.where(size < 0.5, change / np.where(size < 0.5, 1 - size, 1.0), np.inf)
 
-    def hold(self, w: Array, h: Array, level: float) -> Array:
+    def hold(self, w: Array, h: Array) -> Array:
         """Whether F > 0 on [w - h, w + h], for each of the cells."""
         if self.A.ndim == 1:
             x = 1 / (1j * w[:, None] - self.A)
@@ -362,7 +429,7 @@ class _Cells:
                 terms.append(self.C @ Y)
         terms[0] = terms[0] + self.D
         sizes = [np.linalg.norm(term, axis=(1, 2)) for term in terms]
-        F = [self._coefficient(terms, k, level) for k in range(TERMS)]
+        F = [self._coefficient(terms, k) for k in range(TERMS)]
         with np.errstate(invalid="ignore", over="ignore"):
             whole = sum(h**k * n for k, n in enumerate(sizes))
             e = h**TERMS * rest * (2 * whole + h**TERMS * rest + 2 * self.size_G)
@@ -372,14 +439,14 @@ class _Cells:
                 e += h**k * np.linalg.norm(F[k], axis=(1, 2))
             e += h**2 * np.maximum(-np.linalg.eigvalsh(F[2])[:, 0], 0.0)
             e += changed * (2 * whole + changed + 2 * self.size_G)
-            e += self.rounding * (level**2 + whole**2 + 2 * self.size_G * whole)
+            e += self.rounding * (1 + whole**2 + 2 * self.size_G * whole)
         good = np.isfinite(e)
         step = h[:, None, None] * F[1]
         for at in (F[0] - step, F[0] + step):
             good &= np.linalg.eigvalsh(np.where(good[:, None, None], at, 0.0))[:, 0] > np.where(good, e, 0.0)
         return good
 
-    def _coefficient(self, terms: list[Array], k: int, level: float) -> Array:
+    def _coefficient(self, terms: list[Array], k: int) -> Array:
         """F_k of (2)."""
         half = sum(terms[a].conj().swapaxes(1, 2) @ terms[k - a] for a in range((k + 1) // 2))
         half = half + 1j * (self.G @ terms[k])
@@ -387,9 +454,9 @@ class _Cells:
         if k % 2 == 0:
             middle = terms[k // 2]
             F = F - middle.conj().swapaxes(1, 2) @ middle
-        return F + level**2 * np.eye(F.shape[1]) if k == 0 else F
+        return F + np.eye(F.shape[1]) if k == 0 else F
 
-    def hold_beyond(self, start: float, level: float) -> bool:
+    def hold_beyond(self, start: float) -> bool:
         """Whether F > 0 from `start` on."""
         if self.A.ndim == 1:
             far = start - np.abs(self.A)
@@ -403,12 +470,12 @@ class _Cells:
             r *= 1 + self.rounding
         n = float(np.linalg.norm(self.D, 2))
         e = r * (2 * n + 2 * self.size_G) + r**2
-        e += self.rounding * (level**2 + n**2 + 2 * self.size_G * n)
-        return bool(self._least(self.D[None], level)[0] > e)
+        e += self.rounding * (1 + n**2 + 2 * self.size_G * n)
+        return bool(self._least(self.D[None])[0] > e)
 
-    def _least(self, N: Array, level: float) -> Array:
+    def _least(self, N: Array) -> Array:
         half = 1j * (self.G @ N)
-        F = level**2 * np.eye(N.shape[2]) - N.conj().swapaxes(1, 2) @ N - half - half.conj().swapaxes(1, 2)
+        F = np.eye(N.shape[2]) - N.conj().swapaxes(1, 2) @ N - half - half.conj().swapaxes(1, 2)
         return np.linalg.eigvalsh(F)[:, 0]
 
 

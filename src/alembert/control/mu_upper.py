@@ -31,12 +31,13 @@ level that was asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 if TYPE_CHECKING:
     from alembert.control.mu_bounds import DeltaBlock
@@ -52,6 +53,7 @@ _SHORT, _ASTRAY = 0.1, 0.5
 the best level known"""
 _NEARER = 0.3  # of the gap it lies above, and that part of a part at the next time
 _IDLE = 6  # steps without a lower level, after which nothing more is to be had
+_FACTORED = 12  # unknowns, from which on one factor for two right sides pays
 _ITERATIONS = 60
 _ZERO = 1e-14  # a level b^2, of a matrix of norm one, below which nothing is looked for
 
@@ -301,19 +303,15 @@ class _Levels:
         turned = D[:, None] @ inverse[:, :-1]
         by_level = self._along(M, level, _padded(_hermitian(dual[:, :-1] @ turned)))
         itself = np.sum(_dot(turned, D[:, None] @ dual[:, :-1]), axis=1)
-        moved, schur = np.zeros_like(y), np.zeros(len(y))
+        solve = _solver(H)
+        moved = solve(by_level)
+        schur = np.maximum(itself - np.sum(by_level * moved, axis=1), 1e-3 * itself)
 
         def towards(goal: Array, second: Array | float) -> tuple[Array, Array, Array, Array]:
-            nonlocal moved, schur
             R = goal[:, None, None, None] * inverse - second
             g = self._along(M, level, R)
             g[:, self.kD :] -= _MODEST * goal[:, None] * y[:, self.kD :]
-            if not np.any(moved):
-                both = np.linalg.solve(H, np.stack([g, by_level], axis=2))
-                g, moved = both[:, :, 0], both[:, :, 1]
-                schur = np.maximum(itself - np.sum(by_level * moved, axis=1), 1e-3 * itself)
-            else:
-                g = np.linalg.solve(H, g[:, :, None])[:, :, 0]
+            g = solve(g) if np.any(g) else g
             rest = np.sum(_dot(R[:, :-1], D[:, None]), axis=1) - 1 - np.sum(by_level * g, axis=1)
             fall = rest / schur
             dy = g - fall[:, None] * moved
@@ -488,6 +486,24 @@ def _low(X: Array) -> Array:
 
 def _hermitian(X: Array) -> Array:
     return (X + X.conj().swapaxes(-2, -1)) / 2
+
+
+def _solver(H: Array) -> Callable[[Array], Array]:
+    """x of H x = b, for rows b, of positive definite matrices; of those that rounding spoils, by elimination."""
+    if H.shape[1] < _FACTORED:
+        return lambda b: np.linalg.solve(H, b[:, :, None])[:, :, 0]
+    factors = [scipy.linalg.lapack.dpotrf(one, clean=0) for one in H]
+
+    def solve(b: Array) -> Array:
+        pairs = zip(factors, H, b, strict=True)
+        return np.array(
+            [
+                np.linalg.solve(h, x) if wrong else scipy.linalg.lapack.dpotrs(L, x)[0]
+                for (L, wrong), h, x in pairs
+            ]
+        )
+
+    return solve
 
 
 def _padded(X: Array) -> Array:

@@ -69,6 +69,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -82,6 +83,7 @@ from alembert.errors import NumericalError
 Array = np.ndarray
 _NEAR_AXIS = 1e-7  # of the largest eigenvalue: double eigenvalues on the axis split by the root of rounding
 _STEPS = 40
+_HIGH = 0.7  # of the highest peak: others are not climbed. If it is one of them, the eigenvalues of (2) tell
 _LARGE = 30  # states; below, eigenvalues of twice the size take no longer than intervals
 
 
@@ -179,8 +181,8 @@ def peak_gain(A: Array, B: Array, C: Array, D: Array, *, tolerance: float = 1e-9
             return PeakGain(best, at, level)
         near = np.sort(np.abs(ends[ends != ends[k]] - ends[k]))
         width = near[0] if len(near) and near[0] > 0 else 1e-3 * max(abs(ends[k]), 1e-6)
-        at, best = _polished(G, float(ends[k]), float(width))
-        best = max(best, float(gains[k]))
+        peak = climbed(partial(_gains, G), float(ends[k] - width), float(ends[k] + width))
+        best, at = max(peak, (float(gains[k]), float(ends[k])))
     raise NumericalError(f"hinf_norm: no level above {best:.6g} was found that the gain stays below")
 
 
@@ -229,40 +231,10 @@ def _start(G: ResponseEvaluator, poles: Array, two_sided: bool) -> tuple[float, 
     best, at = float(gains.max()), float(w[np.argmax(gains)])
     inner = np.flatnonzero((gains[1:-1] >= gains[:-2]) & (gains[1:-1] >= gains[2:])) + 1
     for k in sorted(inner, key=lambda k: -gains[k])[:4]:
-        if gains[k] < 0.3 * best:
+        if gains[k] < _HIGH * best:
             break
-        where, gain = _climbed(G, float(w[k - 1]), float(w[k + 1]))
-        if gain > best:
-            best, at = gain, where
+        best, at = max((best, at), climbed(partial(_gains, G), float(w[k - 1]), float(w[k + 1])))
     return best, at
-
-
-def _climbed(G: ResponseEvaluator, low: float, high: float) -> tuple[float, float]:
-    found = scipy.optimize.minimize_scalar(
-        lambda w: -_gains(G, np.array([w]))[0],
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-11 * (high - low)},
-    )
-    return _polished(G, float(found.x), 1e-3 * (high - low))
-
-
-def _polished(G: ResponseEvaluator, w: float, width: float) -> tuple[float, float]:
-    """(frequency, gain) at the peak: parabolas through three points that come closer and closer."""
-    h = width
-    best = float(_gains(G, np.array([w]))[0])
-    for _ in range(60):
-        a, c = _gains(G, np.array([w - h, w + h]))
-        bend = a - 2 * best + c
-        step = 0.5 * h * (a - c) / bend if bend < 0 else (h if c > a else -h)
-        trial = w + float(np.clip(step, -h, h))
-        gain = float(_gains(G, np.array([trial]))[0])
-        if gain > best:
-            w, best = trial, gain
-        if abs(bend) < 1e-9 * best or h <= 1e-12 * abs(w):
-            break
-        h *= 0.3
-    return w, best
 
 
 def _gains(G: ResponseEvaluator, w: Array) -> Array:
@@ -270,9 +242,18 @@ def _gains(G: ResponseEvaluator, w: Array) -> Array:
         response = G(1j * w)
     found = np.zeros(len(w))
     known = np.isfinite(response).all(axis=(1, 2))
-    found[known] = np.linalg.svd(response[known], compute_uv=False)[:, 0]
+    found[known] = _largest_singular(response[known])
     found[~known] = np.inf
     return found
+
+
+def _largest_singular(T: Array) -> Array:
+    """Of each matrix, by its smaller product with itself: of the largest one squares keep all digits."""
+    size = float(np.abs(T).max(initial=0.0)) or 1.0
+    T = (T if T.shape[1] <= T.shape[2] else T.conj().swapaxes(1, 2)) / size
+    square = T @ T.conj().swapaxes(1, 2)
+    largest = square[:, 0, 0].real if square.shape[1] == 1 else np.linalg.eigvalsh(square)[:, -1]
+    return np.asarray(size * np.sqrt(largest))
 
 
 _POINTS_A_POLE = (
@@ -393,7 +374,7 @@ class _Search:
 
     def gains(self, w: Array) -> Array:
         response = (1 / (1j * w[:, None] - self.poles)) @ self.residues
-        return np.linalg.norm(response.reshape(-1, *self.D.shape) + self.D, 2, axis=(1, 2))
+        return _largest_singular(response.reshape(-1, *self.D.shape) + self.D)
 
 
 def climbed(gains: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
@@ -543,7 +524,7 @@ def _largest(H: Array, error: float, J: int, sigma: float, tolerance: float) -> 
     def gains(t: Array) -> Array:
         inner = np.exp(-1j * np.outer(t, np.arange(J))) @ taps
         outer = np.exp(-1j * J * np.outer(np.arange(len(taps)), t))
-        return np.linalg.norm(np.einsum("it,itk->tk", outer, inner).reshape(-1, *H.shape[1:]), 2, axis=(1, 2))
+        return _largest_singular(np.einsum("it,itk->tk", outer, inner).reshape(-1, *H.shape[1:]))
 
     k = int(np.argmax(at_t))
     best, at = climbed(gains, float(t[max(k - 1, 0)]), float(t[min(k + 1, len(t) - 1)]))

@@ -33,7 +33,7 @@ from alembert.control.arguments import takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
 from alembert.control.interconnection import feedback
 from alembert.control.quadratic import LQG, lqg
-from alembert.control.reduction import balanced_truncation, reduce_controller
+from alembert.control.reduction import balanced_truncation, loop_truncation, reduce_controller
 from alembert.control.statespace import StateSpace
 from alembert.control.structured import Goal, fixed_order, tune
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -122,7 +122,7 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
     for reduce in (
         lambda: reduce_controller(K, plant, order).system,
         lambda: balanced_truncation(K, order).system,
-        lambda: _by_loop(plant, K, order),
+        lambda: loop_truncation(K, feedback(plant, K, sign=1), order, noise=1.0),
     ):
         try:
             found.append(reduce())
@@ -132,19 +132,6 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
         ):  # an unstable controller, or a loop that is lost: the next one
             continue
     return found
-
-
-def _by_loop(plant: StateSpace, K: StateSpace, order: int) -> StateSpace:
-    """States of the controller by how large they are in the loop: gramians of the closed loop."""
-    loop = feedback(plant, K, sign=1)
-    n = plant.order
-    equation, one = Lyapunov(loop.A), np.eye(len(loop.A))
-    reached = equation.solve(loop.B @ loop.B.T + one)[n:, n:]
-    seen = equation.adjoint(loop.C.T @ loop.C + one)[n:, n:]
-    values, V = np.linalg.eig(reached @ seen)
-    keep = np.argsort(-values.real)[:order]
-    T, _ = np.linalg.qr(V[:, keep].real)
-    return StateSpace(T.T @ K.A @ T, T.T @ K.B, K.C @ T, K.D, 0.0, K.input_names, K.output_names)
 
 
 class _Loop:

@@ -285,6 +285,16 @@ def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1
     return found
 
 
+def loop_truncation(K: StateSpace, loop: StateSpace, order: int, *, noise: float = 0.0) -> StateSpace:
+    """A controller, stable or not, of which the states remain that are largest in a stable loop, whose last states they
+    are: gramians of the loop, with `noise` of that intensity at every state, and a weight of it. No bound is known."""
+    n = K.order
+    equation, one = Lyapunov(loop.A), noise * np.eye(loop.order)
+    P = equation.solve(loop.B @ loop.B.T + one)[-n:, -n:]
+    Q = equation.adjoint(loop.C.T @ loop.C + one)[-n:, -n:]
+    return _projected(K, semidefinite_root(P), semidefinite_root(Q), order)
+
+
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 

@@ -38,8 +38,8 @@ import scipy
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import feedback, static
-from alembert.control.mu_bounds import DeltaBlock, check_blocks, lower_bound, lower_bounds
-from alembert.control.mu_proof import Proof
+from alembert.control.mu_bounds import DeltaBlock, check_blocks, lower_bound, lower_bounds, reached_gain
+from alembert.control.mu_proof import GainProof, Proof
 from alembert.control.mu_upper import Scalings
 from alembert.control.norms import level_crossings, linf_norm
 from alembert.control.responses import bilinear
@@ -310,35 +310,46 @@ def worst_case_gain(
             f"worst_case_gain: M has shape {M.shape}, and Delta takes ({z}, {w}) of it; nothing is left"
         )
     _check_stable("worst_case_gain", "nominal", M)
-    inner = mu_peak(M[:z, :w], blocks, tolerance=tolerance)
-    if inner.upper >= 1:
-        return float(inner.lower >= 1) * np.inf if inner.lower >= 1 else _gain(M, z, w), np.inf
-    # the scale of the performance is a constant, as those of nonlinear blocks are
-    nonlinear = any(b.kind == "sector" for b in blocks)
-    whole = [*blocks, DeltaBlock("sector" if nonlinear else "full", m, p)]
-    low = _gain(M, z, w)
+    whole = [*blocks, DeltaBlock("full", m, p)]
+    if any(b.kind == "sector" for b in blocks):
+        return _gain_with_sectors(M, blocks, tolerance)
+    twin = (bilinear(M) if M.is_discrete else M).balanced_scales()
+    reached = reached_gain(twin, blocks)
+    if np.isinf(reached):
+        return np.inf, np.inf
+    proof = GainProof(twin, whole, max(reached, 1e-12))
+    best, at, _ = proof.peak(tolerance)
+    if np.isfinite(best) and best > (1 + tolerance) * reached:
+        # what makes mu one at the peak
+        delta = lower_bound(proof.rows(best)[:, None] * proof.at(at), whole)[1]
+        size = 0.0 if delta is None else np.linalg.norm(delta[:w, :z], 2)
+        if delta is not None and size > 0:
+            reached = max(reached, reached_gain(twin, blocks, delta[:w, :z] / size))
+    if np.isinf(best) and mu_peak(M[:z, :w], blocks, tolerance=tolerance).lower >= 1:
+        return np.inf, np.inf
+    return reached, best * (1 + tolerance)
 
-    def holds(g: float) -> MuPeak:
+
+def _gain_with_sectors(M: StateSpace, blocks: Sequence[DeltaBlock], tolerance: float) -> tuple[float, float]:
+    """By bisection: scalings of nonlinear blocks, and of the performance with them, are constants for each level."""
+    z, w = sum(b.columns for b in blocks), sum(b.rows for b in blocks)
+    p, m = M.shape[0] - z, M.shape[1] - w
+    low = linf_norm(M[z:, w:]).gain
+    if mu_peak(M[:z, :w], blocks, tolerance=tolerance).upper >= 1:
+        return low, np.inf
+
+    def holds(g: float) -> bool:
         scale = np.diag([1.0] * z + [1 / g] * p)
-        return mu_peak(M.with_matrices(M.A, M.B, scale @ M.C, scale @ M.D), whole, tolerance=tolerance)
+        scaled = M.with_matrices(M.A, M.B, scale @ M.C, scale @ M.D)
+        return mu_peak(scaled, [*blocks, DeltaBlock("sector", m, p)], tolerance=tolerance).upper < 1
 
-    high = max(low, 1e-12)
-    while holds(high).upper >= 1:
+    reached, high = low, max(low, 1e-12)
+    while not holds(high):
         high *= 2
-    reached = low
     while high - low > 2 * tolerance * high:
         middle = (low + high) / 2
-        found = holds(middle)
-        if found.upper < 1:
-            high = middle
-        else:
-            low = middle
-            reached = max(reached, middle) if found.lower >= 1 else reached
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return reached, high
-
-
-def _gain(M: StateSpace, z: int, w: int) -> float:
-    return linf_norm(M[z:, w:]).gain
 
 
 def _sensitivity(function: str, L: StateSpace) -> StateSpace:

