@@ -198,9 +198,13 @@ class Report:
     actuators (`actuator:`); a run does not keep them by itself"""
     passages: tuple[float, ...] = ()
     """times at which the motion went through places where loops and couplings lose rank"""
+    unfinished: int = 0
+    """motions of a batch that are not finite to the end; the numbers are those of the others"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if self.unfinished:
+            lines.append(f"MOTIONS THAT ARE NOT FINITE TO THE END: {self.unfinished}; below are the others")
         if not self.is_balanced:
             lines.append(
                 "THE BALANCE OF ENERGY IS BROKEN: do not trust this run; a smaller step or tolerance may help"
@@ -253,10 +257,10 @@ def report_of(run: Run) -> Report:
     model, system = run.model, run._system
     E = run.energy
     # next to rest, the rounding of the potential energy is what can be kept
-    scale = max(float(np.max(run.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
+    scale = max(_most(run, run.kinetic_energy), 1e-9 * _most(run, E), np.finfo(float).tiny)
     closed = system.conserves_energy
     error = E - E[..., :1] - (0.0 if closed else run.work) - run._jumps
-    energy_error = float(np.max(np.abs(error))) / scale
+    energy_error = _most(run, error) / scale
     momentum, spin = None, None
     if _is_isolated(system, run.efforts) and all(event.internal for event in run.events):
         h = run.momentum
@@ -267,13 +271,11 @@ def report_of(run: Run) -> Report:
         )  # the body at rest too may have parts that move
         parts = [slice(0, 3), slice(3, 6)]
         momentum = tuple(
-            float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
+            _most(run, moved[..., s]) / max(_most(run, terms[..., s]), np.finfo(float).tiny) for s in parts
         )
         centre = model.center_of_mass(run.q, parameters=run.parameters)
         own = h[..., :3] - np.cross(centre, h[..., 3:])
-        spin = float(
-            np.max(np.abs(own - own[..., :1, :])) / max(float(np.max(terms[..., :3])), np.finfo(float).tiny)
-        )
+        spin = _most(run, own - own[..., :1, :]) / max(_most(run, terms[..., :3]), np.finfo(float).tiny)
     lengths = [
         np.abs(np.linalg.norm(run.q[..., [s.start + k for k in entries]], axis=-1) - 1)
         for s, entries in _quaternions(model)
@@ -286,7 +288,7 @@ def report_of(run: Run) -> Report:
         energy_error,
         None if closed else float(np.asarray(run.work[..., -1]).flat[0]),
         momentum,  # type: ignore[arg-type]
-        max((float(np.max(x)) for x in lengths), default=None),
+        max((_most(run, x) for x in lengths), default=None),
         _constraint_error(run) if system.constrained else None,
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
@@ -294,7 +296,19 @@ def report_of(run: Run) -> Report:
         run._energy_limit * max(1.0, run._slow / scale),
         _beyond_limits(run),
         run.passages,
+        int(np.count_nonzero(~_finished(run))),
     )
+
+
+def _finished(run: Run) -> Array:
+    """(*batch,): which motions are finite to the end."""
+    return np.isfinite(run.q[..., -1, :]).all(axis=-1)  # type: ignore[no-any-return]
+
+
+def _most(run: Run, x: Array) -> float:
+    """The largest size of x (*batch, ...), by the motions that are finite to the end, if there are any."""
+    finished = _finished(run)
+    return float(np.fmax.reduce(np.abs(x[finished] if finished.any() else x), axis=None))
 
 
 def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
@@ -317,12 +331,13 @@ def _constraint_error(run: Run) -> float:
     for (first, topology), last in zip(run._topologies, firsts[1:], strict=True):
         if topology.active and last > first:
             values = {name: np.asarray(x) for name, x in topology.values.items()}
+            q = run.q[..., first:last, :]
             residual = system.model.constraint_residual(
-                run.q[..., first:last, :],
+                np.where(np.isfinite(q).all(axis=-1, keepdims=True), q, q[..., :1, :]),
                 active=topology.active,
                 parameters={**(run.parameters or {}), **values} or None,
             )
-            worst = max(worst, float(np.max(np.abs(residual))))
+            worst = max(worst, _most(run, residual))
     return worst
 
 
