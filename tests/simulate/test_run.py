@@ -419,9 +419,10 @@ def test_the_report_of_a_batch_tells_of_the_motions_that_end():
         warnings.simplefilter("ignore")
         both = simulate(gears, np.zeros((2, 2)), v0, **options).report
     alone = simulate(gears, np.zeros(2), v0[0], **options).report
-    assert both.unfinished == 1 and alone.unfinished == 0
+    assert (both.unfinished, alone.unfinished) == (1, 0)
     assert "NOT FINITE TO THE END: 1" in str(both)
-    assert both.energy_error == alone.energy_error and both.constraint_error == alone.constraint_error
+    assert both.energy_error == alone.energy_error
+    assert both.constraint_error == alone.constraint_error
 
 
 # --- the rest --------------------------------------------------------------------------------------------------

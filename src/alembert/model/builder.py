@@ -106,7 +106,7 @@ class ModelBuilder:
         if isinstance(flexible, SegmentChain):
             self._chains[name], first = flexible, flexible.body(name, 0)
             inertia, flexible = first.inertia, first.flexible
-        self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
+        self._parts["bodies"].append(Body(name, inertia, visuals, unphysical, flexible))
         if joint is not None:
             self.joint(joint_name or f"{name}_joint", joint, parent=parent, child=name, **joint_options)
         else:
@@ -136,7 +136,7 @@ class ModelBuilder:
             raise ModelError(f"joint {name!r}: type is {type!r}, expected a joint type such as Revolute()")
         where = elements.placement(placement)
         self._parts["joints"].append(
-            Joint(name, type, parent, child, where, limits, spring, friction, armature, tuple(rotors), node)
+            Joint(name, type, parent, child, where, limits, spring, friction, armature, rotors, node)
         )
         return self
 

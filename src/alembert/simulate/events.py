@@ -330,10 +330,12 @@ class Event:
         real("Event", "tolerance", self.tolerance, "a positive time", over=0.0)
 
     def value(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
-        if isinstance(self.function, WithParameters):
-            x = float(self.function(t, q, v, parameters))
-        else:
-            x = float(self.function(t, q, v))
+        with_parameters = isinstance(self.function, WithParameters)
+        found = self.function(t, q, v, parameters) if with_parameters else self.function(t, q, v)
+        try:
+            x = float(found)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"simulate: event {self.name!r} gave {found!r}, expected a number") from None
         if math.isnan(x):
             raise NumericalError(f"simulate: event {self.name!r} gave NaN at t = {t:.9g} s")
         return x
