@@ -1,5 +1,7 @@
 """Inverse kinematics: what is found does what was asked, and is the best there is where that cannot be."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -179,6 +181,15 @@ def test_first_things_first():
 
 
 @pytest.mark.parametrize("second", ["orientation", "posture"])
+def test_the_message_tells_of_later_tasks_that_are_missed(arm):
+    target = arm.frame_pose(np.full(7, 0.3), "tool").translation
+    first = reach.position("tool", target)
+    found = reach(arm, [first, reach.position("flange", target, priority=2)])
+    assert found.reached
+    assert re.search("first priority are reached; after them are missed position of flange by", found.message)
+    assert reach(arm, [first]).message == "all tasks are reached"
+
+
 @pytest.mark.parametrize("limits", [True, False])
 def test_what_is_out_of_reach_is_missed_by_no_more_for_tasks_of_lower_priority(arm, second, limits):
     """The nearest point is that of the first task alone; the second has what freedom is left there."""
