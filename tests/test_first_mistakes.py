@@ -65,6 +65,20 @@ def test_numbers_for_what_a_joint_has(given, message):
         al.ModelBuilder().body("a", al.Inertia.point(1.0), joint=al.Revolute(), **given)
 
 
+def test_what_builders_are_given():
+    builder = al.ModelBuilder()
+    refused("parameter: name is 3, expected a text", lambda: builder.parameter(3, 1.0))
+    base = builder.body("a", al.Inertia.point(1.0), joint=al.Revolute())
+    refused(
+        "type is None, expected a joint type such as Revolute()",
+        lambda: base.build().replace_joint("a_joint", type=None),
+        al.ModelError,
+    )
+    with pytest.raises(TypeError) as error:
+        builder.body("b", al.Inertia.point(1.0), joint=al.Revolute(), damping=0.1)
+    assert "friction=" in error.value.__notes__[0]
+
+
 def test_efforts_pass_by_drives():
     model, drives = al.library.two_link(), {"elbow": al.simulate.Drive(limit=1.0)}
     with pytest.warns(al.AlembertWarning, match="efforts= act on 'elbow' past its drive"):

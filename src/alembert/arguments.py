@@ -196,13 +196,13 @@ def tell_wrong_types(package: str) -> None:
         if not str(getattr(found, "__module__", "")).startswith(f"{package}.") or name.startswith("_"):
             continue
         if isinstance(found, type):
-            _tell_in(found)
+            tell_wrong_types_in(found)
         elif inspect.isfunction(found):
             space[name] = _telling(found, name)
             space[name].__module__ = package  # where it is found again, by pickle
 
 
-def _tell_in(found: type) -> None:
+def tell_wrong_types_in(found: type) -> None:
     """In the construction and the public methods of a class."""
     for name, member in list(vars(found).items()):
         if name == "__init__":

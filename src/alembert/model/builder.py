@@ -132,8 +132,6 @@ class ModelBuilder:
         node: str = "",
     ) -> ModelBuilder:
         """`node` is the node of a flexible parent at which the joint frame is; `placement` is relative to it."""
-        if not isinstance(type, JointType):
-            raise ModelError(f"joint {name!r}: type is {type!r}, expected a joint type such as Revolute()")
         where = elements.placement(placement)
         self._parts["joints"].append(
             Joint(name, type, parent, child, where, limits, spring, friction, armature, rotors, node)

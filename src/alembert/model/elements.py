@@ -163,6 +163,8 @@ class Joint:
     """the node of a flexible parent at which the joint frame is, displaced with it; empty for the body's own frame"""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.type, JointType):
+            raise ModelError(f"{self._name}: type is {self.type!r}, expected a joint type such as Revolute()")
         nq, nv = self.type.nq, self.type.nv
         for field, kinds, example in (
             ("limits", Limits, "Limits(lower=-1, upper=1)"),
