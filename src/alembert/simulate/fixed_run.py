@@ -500,11 +500,12 @@ def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, x: A
     given = recorded_efforts(system, time, q, v, held, x, all_held=stepper.held) - held
     if system.prescribes:
         for k, t in enumerate(time.tolist()):
-            required = system.required_efforts(t, q[..., k, :], v[..., k, :], (given + held)[..., k, :])
+            whole = (given + held)[..., k, :]
+            required = system.required_efforts(t, q[..., k, :], v[..., k, :], whole, x[..., k, :])
             given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
     moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
     steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)
-    P = power(system, time, q, v, given, held)
+    P = power(system, time, q, v, given, held, controllers=x)
     if len(time) > 2:
         found = by_simpson(P, time)
     else:

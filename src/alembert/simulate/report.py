@@ -41,16 +41,25 @@ FEW, MANY = 4, 8
 
 
 def power(
-    system: Simulation, time: Array, q: Array, v: Array, given: Array, besides: Array | float = 0.0
+    system: Simulation,
+    time: Array,
+    q: Array,
+    v: Array,
+    given: Array,
+    besides: Array | float = 0.0,
+    *,
+    controllers: Array | None = None,
 ) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential.
 
-    `besides` are efforts that act as well and whose work is counted elsewhere.
+    `besides` are efforts that act as well and whose work is counted elsewhere; from the states of `controllers` come
+    masses that fall.
     """
     total = given + friction_efforts(system, v)
     known = given + besides
     if system.loads.elements is not None:
-        kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True)
+        masses = system.parameters_along(controllers) if system.feedback.flows else None
+        kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True, parameters=masses)
         total, known = total + other, known + kept + other
     if system.loads.reading is not None:
         total = total + system.reading_efforts(time[:, None], q, v, known)
