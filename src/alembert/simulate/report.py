@@ -28,6 +28,7 @@ from alembert.model import Model
 from alembert.simulate.adaptive import DenseStep
 from alembert.simulate.chart_equation import Flow
 from alembert.simulate.elements import function_kernel, state_symbols
+from alembert.simulate.events import Topology
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
@@ -110,10 +111,15 @@ class StepNotes:
         """the steps from which on other efforts or wrenches act"""
         self._efforts: list[tuple[Array, Array]] = []
         self._states: list[tuple[Array, Array, Array]] = []
+        self.topologies: list[Topology] = []
+        """what held at each of the states"""
 
-    def add(self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array) -> None:
+    def add(
+        self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array, topology: Topology
+    ) -> None:
         if self.single:
             self._states.append((q.copy(), v.copy(), x.copy()))
+            self.topologies.append(topology)
         elif self._efforts and all(
             np.array_equal(x, y) for x, y in zip(self._efforts[-1], (effort, held), strict=True)
         ):
