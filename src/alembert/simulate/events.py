@@ -330,8 +330,10 @@ class Event:
         real("Event", "tolerance", self.tolerance, "a positive time", over=0.0)
 
     def value(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
-        with_parameters = isinstance(self.function, WithParameters)
-        found = self.function(t, q, v, parameters) if with_parameters else self.function(t, q, v)
+        if isinstance(self.function, WithParameters):
+            found: Any = self.function(t, q, v, parameters)
+        else:
+            found = self.function(t, q, v)
         try:
             x = float(found)
         except (TypeError, ValueError):

@@ -317,7 +317,7 @@ def report_of(run: Run) -> Report:
 
 def _finished(run: Run) -> Array:
     """(*batch,): which motions are finite to the end."""
-    return np.isfinite(run.q[..., -1, :]).all(axis=-1)  # type: ignore[no-any-return]
+    return np.isfinite(run.q[..., -1, :]).all(axis=-1)
 
 
 def _most(run: Run, x: Array) -> float:
