@@ -88,6 +88,17 @@ def test_batches_single_states_and_dense_factors_agree(make, monkeypatch):
                 )
 
 
+@pytest.mark.parametrize("make", MODELS)
+def test_hybrid_derivatives_by_the_compiled_function_are_those_of_numpy(make, monkeypatch):
+    """`derivatives._quick_hybrid` against `respond`."""
+    model = make()
+    q, v, *_ = some(model)
+    given = {model.independent_coordinates(q[0]).names[0]: 0.3}
+    quick = model.hybrid_dynamics_derivatives(q, v, accelerations=given)
+    monkeypatch.setattr(compiled, "PRESCRIBED", 0)
+    near(quick, model.hybrid_dynamics_derivatives(q, v, accelerations=given))
+
+
 def test_right_hand_sides_as_matrices(monkeypatch):
     """Those of large models are spread before the compiled solution."""
     model = four_bar().replace(name="small")

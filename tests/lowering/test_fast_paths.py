@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.algorithms import derivative_kernels
-from alembert.engine import Kernel, elimination
+from alembert import sweeps
+from alembert.algorithms import derivative_kernels, kernels
+from alembert.engine import Argument, Kernel, dense, elimination
+from alembert.lowering.plan import Call, Plan
 from alembert.lowering.stage_loop import elimination_loop
 from alembert.optimal import time_sweep
-from alembert.sweeps import FORWARD_DYNAMICS
 
 
 @pytest.mark.parametrize(
@@ -73,20 +74,35 @@ def test_rows_eliminated_in_memory_have_the_bits_of_those_in_registers(monkeypat
         assert np.array_equal(x, y)
 
 
+@pytest.mark.parametrize(
+    ("name", "last", "by_rows", "straight"),
+    [
+        (
+            "forward_dynamics",
+            "tau",
+            derivative_kernels.forward_source,
+            derivative_kernels._small_forward_source,
+        ),
+        (
+            "inverse_dynamics",
+            "a",
+            derivative_kernels.inverse_source,
+            derivative_kernels._small_inverse_source,
+        ),
+    ],
+)
 @pytest.mark.parametrize("states", [1, 19])
-def test_factor_by_rows_is_the_sparse_factor(states):
-    """`lowering.tree_factor` against `sensitivity.mass_factor.Pattern`, in the derivatives of forward dynamics."""
+def test_derivatives_by_rows_are_those_of_straight_code(name, last, by_rows, straight, states):
+    """`lowering.tree_matrices`, and `tree_factor` against `sensitivity.mass_factor.Pattern`."""
     model = al.library.random_tree(1, bodies=7)
-    tree, names = model.compute.tree, ("q", "v", "tau")
-    from alembert.algorithms import kernels
-
-    inputs = kernels.arguments(model, tree, FORWARD_DYNAMICS, names)
+    tree, names = model.compute.tree, ("q", "v", last)
+    inputs = kernels.arguments(model, tree, getattr(sweeps, name.upper()), names)
     rng = np.random.default_rng(1)
     q = np.array([model.random_configuration(rng) for _ in range(states)])
     v, tau = rng.normal(size=(2, states, model.nv))
-    results = derivative_kernels.kernel(model, "forward_dynamics_derivatives", wrenches=False).results
+    results = derivative_kernels.kernel(model, f"{name}_derivatives", wrenches=False).results
     made = []
-    for make in (derivative_kernels.forward_source, derivative_kernels._small_forward_source):
+    for make in (by_rows, straight):
         kernel = Kernel(
             "derivatives",
             inputs,
@@ -98,3 +114,44 @@ def test_factor_by_rows_is_the_sparse_factor(states):
     condition = max(np.linalg.cond(M) for M in model.mass_matrix(q))
     for x, y in zip(*made, strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-14 * condition * np.abs(x).max())
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 21])
+@pytest.mark.parametrize("states", [1, 19])
+def test_loops_of_any_size_are_the_operations_of_numpy(n, states):
+    """`engine.dense`; the inverses of a positive matrix, and of one whose last diagonal block is zero."""
+    rng = np.random.default_rng(n)
+    A, B, C = rng.normal(size=(3, states, n, n))
+    positive = A @ A.swapaxes(-1, -2) + n * np.eye(n)
+    bordered = positive.copy()
+    bordered[:, n - n // 3 :, n - n // 3 :] = 0.0
+    x = rng.normal(size=(states, n))
+    none = np.zeros((states, n * n))
+    cases = {
+        "sum": (dense.SumSource((1, -1, 1), n * n), [A, B, C], A - B + C),
+        "none": (dense.SumSource((), n * n), [], none),
+        "products": (dense.ProductSource(n, 2, -1), [A, B, B, C], -(A @ B + B @ C)),
+        "identity": (dense.IdentitySource(n), [], none + np.eye(n).ravel()),
+        "vector": (dense.VectorProductSource(n), [A, x], np.einsum("...ij,...j->...i", A, x)),
+        "inverse": (dense.InverseSource(n), [positive], np.linalg.inv(positive)),
+        "bordered": (dense.InverseSource(n, forward=True), [bordered], np.linalg.inv(bordered)),
+    }
+    for name, (source, given, expected) in cases.items():
+        sizes = [*source.input_sizes, 1]  # the last one says how many states there are
+        kernel = Kernel(
+            name,
+            [Argument(f"x{k}", (size,)) for k, size in enumerate(sizes)],
+            [Argument("y", tuple(source.output_sizes))],
+            key=f"{name} {n}",
+            build=lambda source=source, sizes=sizes: Plan(
+                {f"x{k}": size for k, size in enumerate(sizes)},
+                {"y": source.output_sizes[0]},
+                {},
+                [Call(source, [f"x{k}" for k in range(len(sizes) - 1)], ["y"])],
+            ),
+        )
+        found = kernel(*(np.reshape(y, (states, -1)) for y in given), np.zeros((states, 1)))
+        size = np.abs(expected).max()
+        np.testing.assert_allclose(
+            found, expected.reshape(states, -1), rtol=0, atol=1e-12 * size, err_msg=name
+        )

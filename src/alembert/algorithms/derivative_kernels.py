@@ -193,7 +193,7 @@ def _flexible_hybrid_source(tree: Tree, names: Sequence[str], inputs: Sequence[A
             ["tau_q", "tau_v", "M"],
         ),
         Call(FunctionSource(ca.Function("factor", [M, free], [factor])), ["M", "free"], ["factor"]),
-        Call(FunctionSource(ca.Function("unit", [], [ca.vec(ca.DM.eye(n))])), [], ["one"]),
+        Call(IdentitySource(n), [], ["one"]),
         Columns(
             ca.Function("solve", [shared, *columns], [ca.densify(x) for x in solved]),
             "factor",

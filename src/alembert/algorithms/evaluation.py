@@ -10,6 +10,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.algorithms import dynamics, frames, kernels
@@ -20,7 +21,8 @@ from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.results import HybridResult
 from alembert.algorithms.table import TABLE, known_as
 from alembert.arguments import check_known, common, mapping, numbers, unknown
-from alembert.engine.kernel import Kernel
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.joints import JointType
@@ -318,11 +320,33 @@ class Evaluator(Arguments, Failures):
     def kernels(self) -> dict[Any, Kernel]:
         return {}
 
-    def kept(self, key: str, make: Callable[[], Kernel]) -> Kernel:
+    def kept(self, key: Any, make: Callable[[], Kernel]) -> Kernel:
         """A kernel that is made once for the model."""
         if key not in self.kernels:
             self.kernels[key] = make()
         return self.kernels[key]
+
+    def function_kernel(
+        self,
+        name: str,
+        given: Mapping[str, tuple[int, ...]],
+        results: Mapping[str, tuple[int, ...]],
+        make: Callable[[], ca.Function],
+        *,
+        key: Any = None,
+    ) -> Kernel:
+        """That of a function of the model alone, made once; `key` tells functions of one name apart."""
+        content = key or name
+        return self.kept(
+            content,
+            lambda: Kernel(
+                name,
+                [Argument(*item) for item in given.items()],
+                [Argument(*item) for item in results.items()],
+                key=f"{self.model.fingerprint}:{content}",
+                build=lambda: FunctionSource(make()),
+            ),
+        )
 
     def kernel(self, name: str, *, wrenches: bool = False, lowering: Lowering = "auto") -> Kernel:
         key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)

@@ -17,8 +17,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.table import known_as
-from alembert.engine.codegen import FunctionSource, KernelSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.expression import Expression, Scalar, evaluate, floats
 from alembert.model import Body, modal_checks
@@ -88,20 +87,13 @@ class Physical:
 
     @property
     def _kernel(self) -> Kernel:
-        model = self._model
-        if "physical" not in model.compute.kernels:
-            count = len(model.parameters)
-            results = [Argument("inertias", (len(self._bodies), 7)), Argument("entries", (len(self._rules),))]
-            model.compute.kernels["physical"] = Kernel(
-                "parameters",
-                [Argument("parameters", (count,))],
-                results,
-                key=f"{model.fingerprint}:physical",
-                build=self._source,
-            )
-        return model.compute.kernels["physical"]
+        given = {"parameters": (len(self._model.parameters),)}
+        results = {"inertias": (len(self._bodies), 7), "entries": (len(self._rules),)}
+        return self._model.compute.function_kernel(
+            "parameters", given, results, self._function, key="physical"
+        )
 
-    def _source(self) -> KernelSource:
+    def _function(self) -> ca.Function:
         p = ca.SX.sym("p", len(self._model.parameters))
         values = {name: p[k] for k, name in enumerate(self._model.parameter_values)}
         rows = [ca.SX(0, 7)]
@@ -110,7 +102,7 @@ class Physical:
             rows.append(ca.horzcat(*(ca.SX(evaluate(entry, values)) for entry in entries)))
         others = [ca.SX(evaluate(rule.entry, values)) for rule in self._rules]
         outputs = [ca.densify(ca.vertcat(*rows)), ca.densify(ca.vertcat(ca.SX(0, 1), *others))]
-        return FunctionSource(ca.Function("physical", [p], outputs))
+        return ca.Function("physical", [p], outputs)
 
 
 def _unphysical(inertias: Array) -> Array:

@@ -146,19 +146,14 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
 
 def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
     """A frame's pose on its body from the parameters: the rotation by rows, then the position."""
-    key = ("placement", frame)
-    if key not in model.compute.kernels:
 
-        def build() -> KernelSource:
-            p = ca.SX.sym("p", len(model.parameters))
-            X = placement.symbolic_pose({name: p[k] for k, name in enumerate(model.parameter_values)})
-            return FunctionSource(ca.Function("placement", [p], [flat(X)]))
+    def make() -> ca.Function:
+        p = ca.SX.sym("p", len(model.parameters))
+        X = placement.symbolic_pose({name: p[k] for k, name in enumerate(model.parameter_values)})
+        return ca.Function("placement", [p], [flat(X)])
 
-        inputs = [Argument("parameters", (len(model.parameters),))]
-        model.compute.kernels[key] = Kernel(
-            "placement", inputs, [Argument("X", (12,))], key=f"{model.fingerprint}:{key}", build=build
-        )
-    return model.compute.kernels[key]
+    given = {"parameters": (len(model.parameters),)}
+    return model.compute.function_kernel("placement", given, {"X": (12,)}, make, key=("placement", frame))
 
 
 def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:

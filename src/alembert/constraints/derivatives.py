@@ -556,7 +556,7 @@ def hybrid_derivatives(
 def _quick_hybrid(
     model: Model, result: HybridResult, d: ConstrainedDerivatives, p: Array
 ) -> HybridDerivatives | None:
-    """(5) by a compiled function, where the prescribed speeds are clearly independent."""
+    """As `respond` does, by a compiled function, where the prescribed speeds are clearly independent."""
     if model.nv > compiled.PRESCRIBED:
         return None
     mask = np.zeros(model.nv)

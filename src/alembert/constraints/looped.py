@@ -5,7 +5,7 @@ The equations are those of `compiled`, in parts that are all loops over data:
     poses, velocities and columns of the tree      rolled sweeps over the bodies
     rows of the loops                              one kernel per type of loop, over all loops of the type at once
     G, M                                           their entries, as products of these
-    L^T D L = M,  Z,  Lambda,  f,  a               sparse elimination on a tape (`engine.tape`)
+    L^T D L = M,  Z,  Lambda,  f,  a               sparse elimination (`factors`)
 
 Loops that share no joint do not meet in Lambda; a minimum-degree order keeps its factor sparse, so that for a chain of
 loops the work is linear in their number.
@@ -14,7 +14,8 @@ loops the work is linear in their number.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,11 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.equations import carrier, movers, pair_rows, rate_of_rows
+from alembert.constraints.factors import Admittance
+from alembert.constraints.kernels import function_of
 from alembert.constraints.results import STILL
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.tape import Tape
 from alembert.expression import Expression
 from alembert.joints import Pair
 from alembert.sensitivity.mass_factor import Pattern
@@ -218,7 +220,7 @@ class Looped:
         if not np.all(e.known[chosen > 0]):
             return None
         t = self.evaluate(q, v)
-        a, a_free, f, quality = e.run(t, rest, t.gamma, chosen)
+        a, a_free, f, quality = e.run(t, rest, -t.gamma, chosen)
         root, scale = self._scales(t)
         left = np.max(active * np.abs(self._times(t, a) + t.gamma) / root)
         broken = np.max(active * np.abs(self._times(t, v)) / root)
@@ -227,7 +229,6 @@ class Looped:
         size = float(np.linalg.norm(a) + np.linalg.norm(a_free) + speed)
         slack = opened + broken / max(np.sqrt(speed), STILL)
         other = np.max((active - chosen) * t.lengths / scale)
-        quality = min(quality, float(np.min(np.where(chosen > 0, t.lengths / scale, 1.0))))
         count = len(self.model.loops)
         wrenches = np.zeros((max(1, count), 6))
         if count:
@@ -246,10 +247,9 @@ class Looped:
             return None
         t = self.evaluate(q, v)
         zero = np.zeros(self.model.nv)
-        x, _, _, quality = e.run(t, zero, active * t.residual, chosen)
-        y, _, _, _ = e.run(t, zero, self._times(t, v), chosen)
-        root, scale = self._scales(t)
-        quality = min(quality, float(np.min(np.where(chosen > 0, t.lengths / scale, 1.0))))
+        x, _, _, quality = e.run(t, zero, -active * t.residual, chosen)
+        y, _, _, _ = e.run(t, zero, -self._times(t, v), chosen)
+        root, _ = self._scales(t)
         phi = np.abs(active * t.residual)
         broken = np.max(active * np.abs(self._times(t, v + y)))
         return x, y, np.array([quality, np.max(phi / root), np.max(phi), broken])
@@ -278,146 +278,68 @@ class _State:
 
 
 class _Elimination:
-    """(1)-(4) of `compiled` on a tape, on L and D, rows of G (then Z), Z D^-1, -Lambda, b (then -f), tau - bias, a."""
+    """The system of `factors` for the rows that do not vanish everywhere, from the entries of M and of these rows.
+
+    It is sparse: of a row Z, only the speeds inboard of those that it touches, so that for a chain of loops its instructions
+    are linear in their number.
+    """
 
     def __init__(self, looped: Looped) -> None:
-        self.looped = looped
-        pattern, nv = looped.pattern, looped.model.nv
-        lively = looped.lively
-        self.known = np.zeros(looped.count, dtype=bool)
-        self.known[lively] = True
-        self.lively = lively
-        number = {int(r): k for k, r in enumerate(lively)}
-        L = dict(pattern.positions)
-        D = {k: len(L) + k for k in range(nv)}
-        self.next = pattern.size
-        inverse = self._take(range(nv))
-        reach: list[list[int]] = [[] for _ in lively]
-        for r, c in zip(looped.rows, looped.columns, strict=True):
-            if int(r) in number:
-                reach[number[int(r)]].append(int(c))
-        closed = [sorted({k for c in cs for k in (c, *pattern.inboard[c])}) for cs in reach]
-        G = [self._take(cs) for cs in closed]
-        entry = [
-            (G[number[int(r)]][int(c)] if int(r) in number else -1)
-            for r, c in zip(looped.rows, looped.columns, strict=True)
-        ]
-        self.used = np.array([k for k, x in enumerate(entry) if x >= 0], dtype=int)
-        self.entry = np.array([x for x in entry if x >= 0], dtype=int)
-        W = [self._take(cs) for cs in closed]
-        users: dict[int, list[int]] = {}
-        for k, cs in enumerate(closed):
-            for c in cs:
-                users.setdefault(c, []).append(k)
-        meet = {(max(i, j), min(i, j)) for rows in users.values() for i in rows for j in rows if i >= j}
-        order, struct = _order(len(lively), meet)
-        rank_of = {i: k for k, i in enumerate(order)}
-        fill = {(i, j) for i in order for j in (i, *struct[i])}  # i before j
-        A = self._take(sorted(fill))
-        pivots = self._take(range(len(lively)))
-        factor = self._take(sorted((i, j) for i in order for j in struct[i]))
-        b = self._take(range(len(lively)))
-        z = self._take(range(nv))
-        a = self._take(range(nv))
-        free = self._take(range(nv))
-        self.diagonal = np.array([A[i, i] for i in range(len(lively))], dtype=int)
-        self.pivots = np.array([pivots[i] for i in range(len(lively))], dtype=int)
-        self.b = np.array([b[i] for i in range(len(lively))], dtype=int)
-        self.z, self.a, self.free = (np.array([x[k] for k in range(nv)], dtype=int) for x in (z, a, free))
-        self.rows_of_entry = np.array([number[int(r)] for r in looped.rows[self.used]], dtype=int)
-        self._scratch = self._take([0])[0]
+        self.lively, self._pattern = looped.lively, looped.pattern
+        self.known = np.isin(np.arange(looped.count), self.lively)
+        self.used = np.flatnonzero(self.known[looped.rows])
+        """which entries of G are in these rows"""
+        rows = np.searchsorted(self.lively, looped.rows[self.used])
+        self._places = [*zip(rows.tolist(), looped.columns[self.used].tolist(), strict=True)]
+        ends = [(np.searchsorted(self.lively, [s.start, s.stop])).tolist() for s in looped.slices]
+        self._slices = [slice(*pair) for pair in ends]
+        nv, count = looped.model.nv, len(self.lively)
+        self._sizes = {"M": self._pattern.size, "G": len(self.used), "rest": nv, "c": count, "chosen": count}
+        results = {"a": (nv,), "a_free": (nv,), "f": (count,), "quality": (1,)}
+        content = repr((self._pattern.inboard, self._pattern.guarded, self._places, ends))
+        self.kernel = Kernel(
+            "constraint_elimination",
+            [Argument(name, (size,)) for name, size in self._sizes.items()],
+            [Argument(*item) for item in results.items()],
+            key=f"elimination:{hashlib.sha256(content.encode()).hexdigest()}",
+            build=self.source,
+        )
 
-        first, second = Tape(), Tape()
-        for k in reversed(range(nv)):  # M = L^T D L
-            first.invert(inverse[k], D[k])
-            for position, i in enumerate(pattern.inboard[k]):
-                for j in pattern.inboard[k][position:]:
-                    # M_ij -= (M_ki / D_k) M_kj, with M_ki still unscaled
-                    first.multiply(self._scratch, L[k, i], inverse[k])
-                    target = D[i] if i == j else L[(i, j) if (i, j) in L else (j, i)]
-                    first.subtract(target, self._scratch, L[k, j])
-            for i in pattern.inboard[k]:
-                first.multiply(L[k, i], L[k, i], inverse[k])
-        for at, cs in zip(G, closed, strict=True):  # Z = L^-T G^T
-            self._inward(first, at, cs, L)
-        self._inward(first, z, list(range(nv)), L)
-        for at, to, cs in zip(G, W, closed, strict=True):
-            for c in cs:
-                first.multiply(to[c], at[c], inverse[c])
-        for i in order:  # - Lambda, then its negative below: subtraction is what a tape does
-            for j in (i, *struct[i]):
-                for c in sorted(set(closed[i]) & set(closed[j])):
-                    first.subtract(A[i, j], G[i][c], W[j][c])
-        for i in range(len(lively)):  # b -= G a_free = W z
-            for c in closed[i]:
-                first.subtract(b[i], W[i][c], z[c])
-        for c in range(nv):
-            first.multiply(free[c], z[c], inverse[c])
-            first.multiply(a[c], z[c], inverse[c])
-        for i in order:  # the factors of - Lambda (its mask put on the diagonal between the tapes)
-            second.invert(pivots[i], A[i, i])
-            later = struct[i]
-            for j in later:
-                second.multiply(factor[i, j], A[i, j], pivots[i])
-            for position, j in enumerate(later):
-                for k in later[position:]:
-                    pair = (j, k) if rank_of[j] <= rank_of[k] else (k, j)
-                    second.subtract(A[pair], factor[i, j], A[i, k])
-        for i in order:
-            for j in struct[i]:
-                second.subtract(b[j], factor[i, j], b[i])
-        for i in order:
-            second.multiply(b[i], b[i], pivots[i])
-        for i in reversed(order):
-            for j in struct[i]:
-                second.subtract(b[i], factor[i, j], b[j])
-        # b is now (-Lambda)^-1 b = -f:  a = L^-1 (D^-1 z0 + W f)
-        for i in range(len(lively)):
-            for c in closed[i]:
-                second.subtract(a[c], W[i][c], b[i])
-        for target_at in (a, free):
-            for k in range(nv):
-                for i in reversed(pattern.inboard[k]):
-                    second.subtract(target_at[k], L[k, i], target_at[i])
-        self.first, self.second, self.size = first, second, self.next
+    def source(self) -> FunctionSource:
+        x = {name: ca.SX.sym(name, size) for name, size in self._sizes.items()}
+        pattern, nv, count = self._pattern, self._sizes["rest"], self._sizes["c"]
+        positions = [*pattern.positions, *((k, k) for k in range(nv))]
+        M = _sparse(nv, nv, dict(zip(positions, x["M"].elements(), strict=True)))
+        factor = pattern.factor(M)
+        L = factor.elements()
+        rows: list[dict[int, Any]] = [{} for _ in range(count)]
+        for (r, c), value in zip(self._places, x["G"].elements(), strict=True):
+            rows[r][c] = rows[r].get(c, 0.0) + value
+        G = _sparse(count, nv, {(r, c): value for r, row in enumerate(rows) for c, value in row.items()})
+        for z in rows:  # Z = L^-T G^T
+            for k in sorted({i for c in z for i in (c, *pattern.inboard[c])}, reverse=True):
+                for i in pattern.inboard[k]:
+                    z[i] = z.get(i, 0.0) - L[pattern.positions[k, i]] * z[k]
+        Z = _sparse(nv, count, {(c, r): value for r, z in enumerate(rows) for c, value in z.items()})
+        by = Admittance(pattern, self._slices, factor, x["chosen"], G, Z)
+        z0 = by.inward(x["rest"])
+        free = by.inverse * z0
+        f = by.solve(x["c"] - by.weighted.T @ z0)
+        found = [by.outward(free + by.weighted @ f), by.outward(free), f, by.quality()]
+        return FunctionSource(function_of("elimination", list(x.values()), found))
 
-    def _take(self, keys: Any) -> dict[Any, int]:
-        found = {key: self.next + k for k, key in enumerate(keys)}
-        self.next += len(found)
-        return found
-
-    def _inward(self, tape: Tape, at: dict[int, int], cs: list[int], L: dict[tuple[int, int], int]) -> None:
-        for k in reversed(cs):
-            for i in self.looped.pattern.inboard[k]:
-                tape.subtract(at[i], L[k, i], at[k])
-
-    def run(self, t: _State, rest: Array, gamma: Array, chosen: Array) -> tuple[Array, Array, Array, float]:
-        """a, a_free, f, and the smallest pivot relative to the diagonal; for rest = 0, x with R x = -gamma."""
-        mask = chosen[self.lively]
-        w = np.zeros(self.size)
-        w[: len(t.M)] = t.M
-        np.add.at(w, self.entry, t.entries[self.used] * mask[self.rows_of_entry])
-        w[self.z] = rest
-        w[self.b] = -gamma[self.lively] * mask
-        self.first.run(w)
-        w[self.diagonal] -= 1 - mask
-        diagonal = w[self.diagonal].copy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.second.run(w)
-            quality = float(np.min(1 / (w[self.pivots] * diagonal), initial=1.0))
-        f = np.zeros(self.looped.count)
-        f[self.lively] = -w[self.b] * mask
-        return w[self.a], w[self.free], f, quality
+    def run(self, t: _State, rest: Array, c: Array, chosen: Array) -> tuple[Array, Array, Array, float]:
+        """a, a_free, f and their quality, for the right-hand sides of the tree and of all rows; for rest = 0, R a = c."""
+        f = np.zeros(len(c))
+        given = (t.M, t.entries[self.used], rest, c[self.lively], chosen[self.lively])
+        a, a_free, f[self.lively], quality = self.kernel(*given)
+        return a, a_free, f, float(quality[0])
 
 
-def _order(count: int, meet: set[tuple[int, int]]) -> tuple[list[int], dict[int, list[int]]]:
-    """An order with little fill, and for each row those after it in the column of its factor, in that order."""
-    rows, columns = zip(*meet, *((j, i) for i, j in meet), strict=True) if meet else ((), ())
-    upper, order = ca.Sparsity.triplet(count, count, rows, columns).ldl()
-    after: dict[int, list[int]] = {i: [] for i in range(count)}
-    for i, j in zip(upper.row(), upper.get_col(), strict=True):
-        after[order[i]].append(order[j])
-    return list(order), after
+def _sparse(count: int, width: int, entries: Mapping[tuple[int, int], Any]) -> ca.SX:
+    order = sorted(entries, key=lambda place: (place[1], place[0]))
+    sparsity = ca.Sparsity.triplet(count, width, [i for i, _ in order], [j for _, j in order])
+    return ca.SX(sparsity, ca.vertcat(ca.SX(0, 1), *(entries[place] for place in order)))
 
 
 def pair_signature(pair: Pair) -> Any:

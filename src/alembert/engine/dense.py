@@ -2,6 +2,7 @@
 
 One state fills the registers with neighbouring elements of a row, several states have one each. The inverse is by Gauss and
 Jordan's elimination in place without pivots: for symmetric positive matrices, and for those that are near to them.
+`tests/lowering/test_fast_paths.py` compares with NumPy.
 """
 
 from __future__ import annotations

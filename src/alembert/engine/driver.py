@@ -1,7 +1,7 @@
 """The loop over a batch, as LLVM IR.
 
 `i32 NAME_batch(ptr table, i64 first, i64 last)` runs the body on the states first..last-1, in blocks of
-W. Arrays of any layout come through the table, three words for each argument and then each result:
+W > 1. Arrays of any layout come through the table, three words for each argument and then each result:
 
     address of the first state's first element, bytes between states (0: the same for all), bytes between
     elements
@@ -10,15 +10,16 @@ A block is packed into the layout of the body (element j of all lanes together),
 all kernels share (`alembert.engine.target`); large results may leave by `alembert.engine.outlet` while the body
 computes. In the last block the spare lanes repeat the last state; they compute the same bits and store them to the
 same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
-large workspace, or with several lanes 2 when a result may not be finite.
+large workspace, 2 when a result may not be finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from alembert.engine import outlet
 from alembert.engine.fastcall import scratch
+from alembert.engine.loops import Lines
 from alembert.engine.target import Code, leave_symbol, packing_symbol
 from alembert.engine.vectormath import vector_type
 
@@ -35,13 +36,13 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     buffers += [outlet.SIZE] * len(outlets)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
     # for interpreted code outlets take longer to compile than they save
-    large = {size for size in packed if size >= LARGE} if lanes > 1 and not code.listed else set()
+    large = {size for size in packed if size >= LARGE} if not code.listed else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
-    call = {x: packing_symbol(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
+    call = {x: packing_symbol(x, lanes, code.target) for x in ("pack", "unpack", "check", "outlet")}
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
-    finite = [f"%finite{j}" for j, _ in enumerate(outlets)] if lanes > 1 else []
-    for name_, j in zip(finite, outlets, strict=False):
+    finite = [f"%finite{j}" for j, _ in enumerate(outlets)]
+    for name_, j in zip(finite, outlets, strict=True):
         lines.append(f"  {name_} = getelementptr double, ptr %scratch, i64 {offsets[j] + outlet.FINITE}")
         lines.append(f"  store {vector_type(lanes)} zeroinitializer, ptr {name_}, align {8 * lanes}")
     if code.direct or large:
@@ -74,15 +75,9 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         if k >= len(inputs) + len(packed):
             more = f"i64 %valid, i64 {outputs[k - len(inputs)]}, i1 %stream"
             lines.append(f"  call void @{call['outlet']}({direct}, {more})")
-            pointers.append(f"ptr %buffer{k}")
-            continue
-        if k < len(inputs):
-            lines.append(
-                f"  %x{k} = call ptr @{call['pack']}({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)"
-            )
-        else:
-            lines.append(f"  %x{k} = call ptr @{call['place']}({direct})")
-        pointers.append(f"ptr %x{k}")
+        elif k < len(inputs):
+            lines.append(f"  call void @{call['pack']}({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)")
+        pointers.append(f"ptr %buffer{k}")
     lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
     lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
     lines.append(f"  %outlet = getelementptr double, ptr %scratch, i64 {offsets[-2]}")
@@ -96,8 +91,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
             lines.append(f"  call void @{leave}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size}, i64 {size})")
         else:
             lines.append(f"  call void @{call['unpack']}(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
-            if lanes > 1:
-                lines.append(f"  call void @{call['check']}(ptr %buffer{k}, ptr %outlet, i64 {size})")
+            lines.append(f"  call void @{call['check']}(ptr %buffer{k}, ptr %outlet, i64 {size})")
     lines += [
         f"  %next = add i64 %i, {lanes}",
         "  %more = icmp ult i64 %next, %last",
@@ -120,8 +114,6 @@ def _status(finite: Sequence[str], lanes: int) -> list[str]:
         lines.append(f"  %seen{j} = load {T}, ptr {pointer}, align {8 * lanes}")
         lines.append(f"  %sum{j} = fadd {T} {total}, %seen{j}")
         total = f"%sum{j}"
-    if not finite:
-        return ["  %status = add i32 0, 0"]
     return [
         *lines,
         f"  %wrong = fcmp uno {T} {total}, zeroinitializer",
@@ -138,25 +130,23 @@ def _padded(size: int, lanes: int) -> int:
 
 
 def packing(lanes: int) -> str:
-    """IR of `pack`, `place` (where the body puts a result), `unpack`, `check` and `outlet`."""
+    """IR of `pack`, `unpack`, `check` and `outlet`.
+
+    Contiguous elements go through tiles of as many as there are lanes; an argument that all states share is packed once.
+    """
     return (
-        _MANY_LANES
-        + _loop("tiles_in", lanes, lanes, _tile_in(lanes))
-        + _loop("tiles_out", lanes, lanes, _tile_out(lanes))
-        + _loop("elements_in", lanes, 1, _element_in(lanes))
-        + _loop("elements_out", lanes, 1, _element_out(lanes))
+        _PACKING
+        + _moving("tiles_in", lanes, lanes, _tile_in)
+        + _moving("tiles_out", lanes, lanes, _tile_out)
+        + _moving("elements_in", lanes, 1, _element_in)
+        + _moving("elements_out", lanes, 1, _element_out)
         + outlet.checking(lanes)
         + outlet.opening(lanes)
     )
 
 
-# Many lanes: contiguous elements go through tiles; an argument that all states share is packed once.
-_MANY_LANES = """
-define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 {
-  ret ptr %buffer
-}
-define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e,
-                                  i64 %n, i64 %valid, i1 %again) #0 {
+_PACKING = """
+define internal void @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
   %shared = icmp eq i64 %b, 0
   %packed = and i1 %shared, %again
   br i1 %packed, label %done, label %pack
@@ -165,12 +155,12 @@ pack:
   br i1 %unit, label %tiles, label %elements
 tiles:
   call void @alembert_tiles_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  br label %done
+  ret void
 elements:
   call void @alembert_elements_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
-  br label %done
+  ret void
 done:
-  ret ptr %buffer
+  ret void
 }
 define internal void @alembert_unpack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) #0 {
   %unit = icmp eq i64 %e, 8
@@ -185,120 +175,54 @@ elements:
 """
 
 
-def _loop(name: str, lanes: int, step: int, body: list[str]) -> str:
-    """IR of a loop over the elements `%j` of a block of states at `%state0`, `%state1`, ..."""
-    states = ["%lastlane = sub i64 %valid, 1"]
-    for k in range(lanes):
-        states.append(f"%spare{k} = icmp ult i64 %lastlane, {k}")
-        states.append(f"%lane{k} = select i1 %spare{k}, i64 %lastlane, i64 {k}")
-        states.append(f"%shift{k} = mul i64 %lane{k}, %b")
-        states.append(f"%state{k} = getelementptr i8, ptr %state, i64 %shift{k}")
-    states_text, body_text = "\n  ".join(states), "\n  ".join(body)
-    parameters = "ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid"
-    return f"""
-define internal void @alembert_{name}({parameters}) noinline #0 {{
-entry:
-  {states_text}
-  br label %test
-test:
-  %j = phi i64 [0, %entry], [%next, %body]
-  %more = icmp ult i64 %j, %n
-  br i1 %more, label %body, label %done
-body:
-  {body_text}
-  %next = add i64 %j, {step}
-  br label %test
-done:
-  ret void
-}}
-"""
+def _moving(name: str, lanes: int, step: int, body: Callable[[Lines, list[str], str, str], None]) -> str:
+    """IR of a loop over the elements of a block of states; `body` gets the states, an element and its packed place."""
+    w = Lines(lanes, fused=False)
+    distances = [w.mul(lane, "%b") for lane in outlet.lanes_of(w, lanes)]
+    states = [w.let(f"getelementptr i8, ptr %state, i64 {x}") for x in distances]
+    element = w.loop("0", "%n", step=step)
+    body(w, states, element.index, w.at("%buffer", w.mul(element.index, lanes)))
+    w.end(element)
+    numbers = ["%b", "%e", "%n", "%valid"]
+    return w.function(f"alembert_{name}", ["%buffer", "%state"], "#0", numbers=numbers)
 
 
-def _element_in(lanes: int) -> list[str]:
-    T = vector_type(lanes)
-    lines = _element(lanes)
-    value = "poison"
-    for k in range(lanes):
-        lines.append(f"%l{k} = load double, ptr %s{k}, align 8")
-        if lanes > 1:
-            lines.append(f"%v{k} = insertelement {T} {value}, double %l{k}, i64 {k}")
-            value = f"%v{k}"
-    return [*lines, f"store {T} {value if lanes > 1 else '%l0'}, ptr %p, align {8 * lanes}"]
+def _element_in(w: Lines, states: list[str], element: str, place: str) -> None:
+    value = w.any
+    for k, address in enumerate(_elements(w, states, element)):
+        value = w.let(f"insertelement {w.T} {value}, double {w.scalar(address)}, i64 {k}")
+    w.store(value, place)
 
 
-def _element_out(lanes: int) -> list[str]:
-    T = vector_type(lanes)
-    lines = [*_element(lanes), f"%v = load {T}, ptr %p, align {8 * lanes}"]
-    if lanes == 1:
-        return [*lines, "store double %v, ptr %s0, align 8"]
-    for k in range(lanes):
-        lines.append(f"%l{k} = extractelement {T} %v, i64 {k}")
-        lines.append(f"store double %l{k}, ptr %s{k}, align 8")
-    return lines
+def _element_out(w: Lines, states: list[str], element: str, place: str) -> None:
+    for k, address in enumerate(_elements(w, states, element)):
+        w.put(w.scalar(place, k), address)
 
 
-def _element(lanes: int) -> list[str]:
-    lines = ["%o = mul i64 %j, %e", f"%p = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j"]
-    return lines + [f"%s{k} = getelementptr i8, ptr %state{k}, i64 %o" for k in range(lanes)]
+def _elements(w: Lines, states: list[str], element: str) -> list[str]:
+    """Where an element of each state is."""
+    offset = w.mul(element, "%e")
+    return [w.let(f"getelementptr i8, ptr {state}, i64 {offset}") for state in states]
 
 
-def _tile_in(lanes: int) -> list[str]:
-    T, B = vector_type(lanes), vector_type(lanes, "i1")
-    load = f"call {T} @llvm.masked.load.v{lanes}f64.p0"
-    transpose, columns = _transpose(lanes)
-    return [
-        *_tile(lanes),
-        *(f"%r{k} = {load}(ptr %s{k}, i32 8, {B} %mask, {T} zeroinitializer)" for k in range(lanes)),
-        *transpose,
-        *(f"store {T} {column}, ptr %b{k}, align {8 * lanes}" for k, column in enumerate(columns)),
-    ]
+def _tile_in(w: Lines, states: list[str], element: str, place: str) -> None:
+    mask, call = _exist(w, element), f"call {w.T} @llvm.masked.load.{w.kind}.p0"
+    addresses = [w.at(state, element) for state in states]
+    rows = [w.let(f"{call}(ptr {x}, i32 8, {mask}, {w.T} zeroinitializer)") for x in addresses]
+    for k, column in enumerate(outlet.transposed(w, rows)):
+        w.store(column, place, k * w.width)
 
 
-def _tile_out(lanes: int) -> list[str]:
-    T, B = vector_type(lanes), vector_type(lanes, "i1")
-    store = f"call void @llvm.masked.store.v{lanes}f64.p0"
-    transpose, columns = _transpose(lanes)
-    return [
-        *_tile(lanes),
-        *(f"%r{k} = load {T}, ptr %b{k}, align {8 * lanes}" for k in range(lanes)),
-        *transpose,
-        *(f"{store}({T} {column}, ptr %s{k}, i32 8, {B} %mask)" for k, column in enumerate(columns)),
-    ]
+def _tile_out(w: Lines, states: list[str], element: str, place: str) -> None:
+    mask, call = _exist(w, element), f"call void @llvm.masked.store.{w.kind}.p0"
+    rows = [w.load(place, k * w.width) for k in range(w.width)]
+    for state, column in zip(states, outlet.transposed(w, rows), strict=True):
+        w.do(f"{call}({w.T} {column}, ptr {w.at(state, element)}, i32 8, {mask})")
 
 
-def _tile(lanes: int) -> list[str]:
-    """Addresses of the rows `%s` in the states and `%b` in the buffer; which elements exist."""
-    V = vector_type(lanes, "i64")
-    numbers = ", ".join(f"i64 {k}" for k in range(lanes))
-    return [
-        "%rest = sub i64 %n, %j",
-        f"%rest0 = insertelement {V} poison, i64 %rest, i64 0",
-        f"%restv = shufflevector {V} %rest0, {V} poison, <{lanes} x i32> zeroinitializer",
-        f"%mask = icmp ult {V} <{numbers}>, %restv",
-        f"%start = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j",
-        *(f"%b{k} = getelementptr {vector_type(lanes)}, ptr %start, i64 {k}" for k in range(lanes)),
-        *(f"%s{k} = getelementptr double, ptr %state{k}, i64 %j" for k in range(lanes)),
-    ]
-
-
-def _transpose(lanes: int) -> tuple[list[str], list[str]]:
-    """IR that transposes the tile `%r`: blocks of 1, 2 and 4 lanes change places between pairs of rows."""
-    T = vector_type(lanes)
-    lines: list[str] = []
-    rows = [f"%r{k}" for k in range(lanes)]
-    distance = 1
-    while distance < lanes:
-        for i in range(lanes):
-            if i & distance:
-                continue
-            j = i + distance
-            low = [p if not p & distance else lanes + p - distance for p in range(lanes)]
-            high = [p + distance if not p & distance else lanes + p for p in range(lanes)]
-            a, b = rows[i], rows[j]
-            for target, picks in ((i, low), (j, high)):
-                name = f"%t{distance}_{target}"
-                indices = ", ".join(f"i32 {p}" for p in picks)
-                lines.append(f"{name} = shufflevector {T} {a}, {T} {b}, <{lanes} x i32> <{indices}>")
-                rows[target] = name
-        distance *= 2
-    return lines, rows
+def _exist(w: Lines, element: str) -> str:
+    """Which elements of a tile there are."""
+    V, numbers = vector_type(w.width, "i64"), ", ".join(f"i64 {k}" for k in range(w.width))
+    one = w.let(f"insertelement {V} poison, i64 {w.sub('%n', element)}, i64 0")
+    left = w.let(f"shufflevector {V} {one}, {V} poison, <{w.width} x i32> zeroinitializer")
+    return f"{vector_type(w.width, 'i1')} {w.let(f'icmp ult {V} <{numbers}>, {left}')}"

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from alembert.engine.loops import Lines
 from alembert.engine.target import Code, Target
-from alembert.engine.vectormath import vector_type
 
 Factors = tuple[str, int, int]
 """scalars in memory: an array, where the first one is, and how far apart they are"""
@@ -57,7 +57,7 @@ class _Step:
     def __init__(self, name: str, n: int, m: int, columns: int, bounds: int, target: Target) -> None:
         self.name, self.n, self.m, self.columns, self.bounds = name, n, m, columns, bounds
         self.lanes = max(2, target.lanes)
-        self.T = vector_type(self.lanes)
+        self.w = Lines(self.lanes, fused=target.fused)
         self.inputs = n + columns
         """where the columns of the inputs begin"""
         self.vectors = -(-(n + columns + m) // self.lanes)
@@ -65,8 +65,6 @@ class _Step:
         self.kept = -(-(n + columns) // self.lanes)
         """vectors that have columns of the states and of z"""
         self.width = self.vectors * self.lanes
-        self.lines: list[str] = []
-        self.count, self.block = 0, "entry"
         self.G, self.M = 0, n * self.width
         self.Y = 2 * n * self.width
         self.turned = self.Y + m * self.width
@@ -85,9 +83,7 @@ class _Step:
             self._eliminate(rows)
         self._states()
         self._ends()
-        parameters = ", ".join(f"ptr noalias %{x}" for x in (*NAMES, *RESULTS, "w"))
-        body = "\n  ".join(self.lines)
-        text = f"define internal void @{self.name}({parameters}) #0 {{\nentry:\n  {body}\n  ret void\n}}\n"
+        text = self.w.function(self.name, [f"%{x}" for x in (*NAMES, *RESULTS, "w")], "#0")
         return text, self.force + self.n + self.m + 2 * self.lanes
 
     # --- steps ------------------------------------------------------------------------------------------------------
@@ -135,9 +131,9 @@ class _Step:
 
             def add(d: int | str, sums: list[str], c: int = c, wide: int = wide) -> list[str]:
                 row = self._load("D", c, wide, moved=self._times(d, fixed))
-                return [self._fma(self._splat(self._get("push", 0, moved=d)), row, sums[0])]
+                return [self.w.plus_product(self._spread("push", 0, moved=d), row, sums[0])]
 
-            (total,) = self._over(range(self.bounds), [f"{self.T} zeroinitializer"], add)
+            (total,) = self._over(range(self.bounds), [self.w.zero], add)
             self._store(total, "w", self.force + c)
 
     def _inputs(self) -> list[list[str]]:
@@ -167,48 +163,43 @@ class _Step:
 
     def _eliminate(self, rows: list[list[str]]) -> None:
         """K: in the results, and -K where N' was."""
-        L, T = self.lanes, self.T
-        good = ""
+        w, good = self.w, ""
         for p, row in enumerate(rows):
-            place, lane = divmod(self.inputs + p, L)
-            pivot = self._new(f"extractelement {row[place]}, i64 {lane}")
-            positive = self._new(f"fcmp ogt double {pivot}, 0.0")
-            good = self._new(f"and i1 {good}, {positive}") if good else positive
-            inverse = self._splat(self._new(f"fdiv double 1.0, {pivot}")).split(" ")[-1]
-            for v in range(self.vectors):
-                row[v] = f"{T} {self._new(f'fmul {row[v]}, {inverse}')}"
+            place, lane = divmod(self.inputs + p, self.lanes)
+            pivot = w.element_of(row[place], lane)
+            positive = w.let(f"fcmp ogt double {pivot}, 0.0")
+            good = w.let(f"and i1 {good}, {positive}") if good else positive
+            inverse = w.spread(w.element_inverse(pivot))
+            row[:] = [w.times(x, inverse) for x in row]
             for other in rows:
                 if other is not row:
-                    negative = self._negative(self._spread(other[place], lane))
-                    for v in range(self.vectors):
-                        other[v] = self._fma(negative, row[v], other[v])
-        self._put(self._new(f"select i1 {good}, double 1.0, double 0.0"), "flag", 0)
+                    negative = w.minus(w.spread(w.element_of(other[place], lane)))
+                    other[:] = [w.plus_product(negative, x, y) for x, y in zip(row, other, strict=True)]
+        self._put(w.let(f"select i1 {good}, double 1.0, double 0.0"), "flag", 0)
         for a, row in enumerate(rows):
             self._left(a, row[: self.kept])
 
     def _eliminate_in_memory(self) -> None:
         """The same, operation by operation, in loops on Y where N' was."""
-        m, L, width, T = self.m, self.lanes, self.width, self.T
-        wanted = range(self.vectors)
+        w, m, L, width, wanted = self.w, self.m, self.lanes, self.width, range(self.vectors)
         self._put("1.0", "flag", 0)
 
         def eliminate(p: int | str, _: list[str]) -> list[str]:
             start = self._times(p, width)
             pivot = self._get("w", self.turned + self.inputs, moved=self._times(p, width + 1))
-            positive = self._new(f"fcmp ogt double {pivot}, 0.0")
+            positive = w.let(f"fcmp ogt double {pivot}, 0.0")
             good = self._get("flag", 0)
-            self._put(self._new(f"select i1 {positive}, double {good}, double 0.0"), "flag", 0)
-            inverse = self._splat(self._new(f"fdiv double 1.0, {pivot}")).split(" ")[-1]
-            own = [self._load("w", self.turned + v * L, L, moved=start) for v in wanted]
-            own = [f"{T} {self._new(f'fmul {vector}, {inverse}')}" for vector in own]
+            self._put(w.let(f"select i1 {positive}, double {good}, double 0.0"), "flag", 0)
+            inverse = w.spread(w.element_inverse(pivot))
+            own = [w.times(self._load("w", self.turned + v * L, L, moved=start), inverse) for v in wanted]
 
             def subtract(a: int | str, _: list[str]) -> list[str]:
                 moved = self._times(a, width)
-                factor = self._get("w", self.turned + self.inputs, moved=self._new(f"add i64 {moved}, {p}"))
-                negative = self._negative(self._splat(factor))
+                negative = w.minus(self._spread("w", self.turned + self.inputs, moved=w.add(moved, p)))
                 for v in wanted:
                     before = self._load("w", self.turned + v * L, L, moved=moved)
-                    self._store(self._fma(negative, own[v], before), "w", self.turned + v * L, moved=moved)
+                    after = w.plus_product(negative, own[v], before)
+                    self._store(after, "w", self.turned + v * L, moved=moved)
                 return []
 
             self._over(range(m), [], subtract)  # of itself too: what is left there is not used
@@ -224,7 +215,7 @@ class _Step:
         """Row a of K: in the results, and -K where N' was."""
         n, columns = self.n, self.columns
         self._leave(row, 0, n, "K", a * n)
-        turned = [self._negative(x) for x in row]
+        turned = [self.w.minus(x) for x in row]
         self._leave(turned, n, columns, "k", a * columns)
         for v, vector in enumerate(turned):
             self._store(vector, "w", self.turned + a * self.width + v * self.lanes)
@@ -279,8 +270,8 @@ class _Step:
             apart = {far: self._times(k, far) for far in dict.fromkeys(far for _, _, far in factors)}
             found = []
             for (base, first, far), total in zip(factors, _parts(flat, len(wanted)), strict=True):
-                factor = self._splat(self._get(base, first, moved=apart[far]))
-                found += [self._fma(factor, x, y) for x, y in zip(own, total, strict=True)]
+                factor = self._spread(base, first, moved=apart[far])
+                found += [self.w.plus_product(factor, x, y) for x, y in zip(own, total, strict=True)]
             return found
 
         flat = self._over(rows, [total[v] for total in sums for v in wanted], add)
@@ -296,42 +287,21 @@ class _Step:
             for k in rounds:
                 sums = add(k, sums)
             return sums
-        self.count += 1
-        name, before = f"l{self.count}", self.block
-        self.lines += [f"br label %{name}", f"{name}:"]
-        place, self.block = len(self.lines), name
-        self.lines += [""] * (1 + len(sums))
-        index, held = f"%{name}_k", [f"{self.T} %{name}_s{j}" for j in range(len(sums))]
-        found = add(index, held)
-        following = self._new(f"add nsw i64 {index}, 1")
-        more = self._new(f"icmp slt i64 {following}, {rounds.stop}")
-        self.lines.append(f"br i1 {more}, label %{name}, label %{name}_end")
-        self.lines.append(f"{name}_end:")
-        last_block, self.block = self.block, f"{name}_end"  # `add` may have loops of its own
-        self.lines[place] = f"{index} = phi i64 [{rounds.start}, %{before}], [{following}, %{last_block}]"
-        for j, pair in enumerate(zip(held, sums, found, strict=True), 1):
-            own, first, last = (x.removeprefix(f"{self.T} ") for x in pair)
-            self.lines[place + j] = f"{own} = phi {self.T} [{first}, %{before}], [{last}, %{last_block}]"
-        return found
+        loop = self.w.loop(str(rounds.start), str(rounds.stop), sums)
+        self.w.end(loop, add(loop.index, loop.sums))
+        return loop.sums
 
     def _times(self, k: int | str, far: int) -> int | str:
-        return k * far if isinstance(k, int) else self._new(f"mul nsw i64 {k}, {far}")
+        return k * far if isinstance(k, int) else self.w.mul(k, far)
 
     def _row(self, parts: Sequence[tuple[str, int, int, int]], v: int) -> str:
         """A vector of a row that is made of (array, offset, how many, from which column on); zeros elsewhere."""
-        L, T = self.lanes, self.T
-        found = f"{T} zeroinitializer"
+        L, found = self.lanes, self.w.zero
         for base, offset, count, column in parts:
             first, last = max(0, column - v * L), min(L, column + count - v * L)
-            if first >= last:
-                continue
-            place = offset + v * L - column
-            if last - first == L:
-                found = self._load(base, place, L)
-                continue
-            mask = self._mask(last, first)
-            call = f"call {T} @llvm.masked.load.v{L}f64.p0"
-            found = f"{T} {self._new(f'{call}(ptr {self._address(base, place)}, i32 8, {mask}, {found})')}"
+            if first < last:
+                place = self._address(base, offset + v * L - column)
+                found = self.w.load_between(place, first, last, found)
         return found
 
     def _leave(self, row: Sequence[str], start: int, count: int, base: str, offset: int) -> None:
@@ -339,74 +309,44 @@ class _Step:
         L = self.lanes
         for v in range(start // L, -(-(start + count) // L)):
             first, last = max(0, start - v * L), min(L, start + count - v * L)
-            place = offset + v * L - start
-            if last - first == L:
-                self._store(row[v], base, place)
-            else:
-                call = f"call void @llvm.masked.store.v{L}f64.p0"
-                address = self._address(base, place)
-                self.lines.append(f"{call}({row[v]}, ptr {address}, i32 8, {self._mask(last, first)})")
+            self.w.store_between(row[v], self._address(base, offset + v * L - start), first, last)
 
     def _plus(self, row: list[str], column: int, value: str) -> None:
         """Add a number in one column."""
         v, lane = divmod(column, self.lanes)
-        one = self._new(f"insertelement {self.T} zeroinitializer, double {value}, i64 {lane}")
-        row[v] = f"{self.T} {self._new(f'fadd {row[v]}, {one}')}"
+        one = self.w.let(f"insertelement {self.w.T} zeroinitializer, double {value}, i64 {lane}")
+        row[v] = self.w.plus(row[v], one)
 
-    def _spread(self, vector: str, lane: int) -> str:
-        """One lane in all."""
-        picks = ", ".join([f"i32 {lane}"] * self.lanes)
-        return f"{self.T} {self._new(f'shufflevector {vector}, {self.T} poison, <{self.lanes} x i32> <{picks}>')}"
-
-    def _negative(self, vector: str) -> str:
-        return f"{self.T} {self._new(f'fneg {vector}')}"
-
-    # --- instructions -------------------------------------------------------------------------------------------------
-
-    def _new(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"%v{self.count} = {text}")
-        return f"%v{self.count}"
+    # --- memory -------------------------------------------------------------------------------------------------------
 
     def _address(self, base: str, offset: int, moved: int | str = 0) -> str:
-        """Of the element at `offset`, and `moved` beyond it, a number that may be known at run time only."""
+        """Of the element at `offset`, and `moved` beyond it, a number that may be known at run time only.
+
+        With a mask it may be in front of the array.
+        """
         place = f"%{base}"
         if isinstance(moved, str):
-            place = self._new(f"getelementptr double, ptr {place}, i64 {moved}")
+            place = self.w.let(f"getelementptr double, ptr {place}, i64 {moved}")
         else:
             offset += moved
-        return self._new(f"getelementptr double, ptr {place}, i64 {offset}") if offset else place
+        return self.w.let(f"getelementptr double, ptr {place}, i64 {offset}") if offset else place
 
     def _get(self, base: str, offset: int, *, moved: int | str = 0) -> str:
-        return self._new(f"load double, ptr {self._address(base, offset, moved)}, align 8")
+        return self.w.scalar(self._address(base, offset, moved))
+
+    def _spread(self, base: str, offset: int, *, moved: int | str = 0) -> str:
+        """One element in all lanes."""
+        return self.w.spread(self._get(base, offset, moved=moved))
 
     def _put(self, value: str, base: str, offset: int, *, moved: int | str = 0) -> None:
-        self.lines.append(f"store double {value}, ptr {self._address(base, offset, moved)}, align 8")
-
-    def _splat(self, value: str) -> str:
-        T = self.T
-        one = self._new(f"insertelement {T} poison, double {value}, i64 0")
-        return (
-            f"{T} {self._new(f'shufflevector {T} {one}, {T} poison, <{self.lanes} x i32> zeroinitializer')}"
-        )
-
-    def _fma(self, a: str, b: str, c: str) -> str:
-        return f"{self.T} {self._new(f'call {self.T} @llvm.fma.v{self.lanes}f64({a}, {b}, {c})')}"
-
-    def _mask(self, last: int, first: int = 0) -> str:
-        marks = ", ".join(f"i1 {int(first <= k < last)}" for k in range(self.lanes))
-        return f"{vector_type(self.lanes, 'i1')} <{marks}>"
+        self.w.put(value, self._address(base, offset, moved))
 
     def _load(self, base: str, offset: int, count: int, *, moved: int | str = 0) -> str:
         """`count` elements, zeros in the other lanes."""
-        address, T = self._address(base, offset, moved), self.T
-        if count == self.lanes:
-            return f"{T} {self._new(f'load {T}, ptr {address}, align 8')}"
-        call = f"call {T} @llvm.masked.load.v{self.lanes}f64.p0"
-        return f"{T} {self._new(f'{call}(ptr {address}, i32 8, {self._mask(count)}, {T} zeroinitializer)')}"
+        return self.w.load_between(self._address(base, offset, moved), 0, count, self.w.zero)
 
     def _store(self, value: str, base: str, offset: int, *, moved: int | str = 0) -> None:
-        self.lines.append(f"store {value}, ptr {self._address(base, offset, moved)}, align 8")
+        self.w.store(value, self._address(base, offset, moved), aligned=False)
 
 
 def _parts(flat: Sequence[str], size: int) -> list[Sequence[str]]:

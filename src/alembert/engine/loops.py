@@ -374,6 +374,27 @@ class Lines:
             self.do(f"store {vector_type(size)} {part}, ptr {self.at(pointer, index + done)}, align 8")
             done += size
 
+    def load_between(self, pointer: str, first: int, last: int, others: str) -> str:
+        """The elements first..last-1 of the vector at a place, and what is in `others` for the rest of it."""
+        if last - first == self.width:
+            return self.load(pointer, aligned=False)
+        call = f"call {self.T} @llvm.masked.load.{self.kind}.p0"
+        return self.let(f"{call}(ptr {pointer}, i32 8, {self._between(first, last)}, {self.T} {others})")
+
+    def store_between(self, value: str, pointer: str, first: int, last: int) -> None:
+        """The elements first..last-1 of a vector, to their places in that at `pointer`."""
+        if last - first == self.width:
+            return self.store(value, pointer, aligned=False)
+        call = f"call void @llvm.masked.store.{self.kind}.p0"
+        return self.do(f"{call}({self.T} {value}, ptr {pointer}, i32 8, {self._between(first, last)})")
+
+    def _between(self, first: int, last: int) -> str:
+        marks = ", ".join(f"i1 {int(first <= k < last)}" for k in range(self.width))
+        return f"{vector_type(self.width, 'i1')} <{marks}>"
+
+    def element_of(self, vector: str, place: int) -> str:
+        return self.let(f"extractelement {self.T} {vector}, i64 {place}")
+
     def copy(self, source: str, target: str, count: int) -> None:
         """So many elements."""
         size = 8 * self.lanes * count

@@ -40,15 +40,12 @@ def opening(lanes: int) -> str:
     For `valid` states b bytes apart with `count` elements e bytes apart; spare lanes repeat the last state.
     """
     w = Lines(1, fused=False)
-    last = w.let("sub i64 %valid, 1")
     first = w.let("ptrtoint ptr %state to i64")
     grain = w.let("or i64 %count, " + str(lanes))
     lowest = w.let(f"and i64 {grain}, {w.let(f'sub i64 0, {grain}')}")  # its lowest bit
     within = w.let(f"sub i64 {w.let(f'shl i64 {lowest}, 3')}, 1")
     off = "0"
-    for k in range(lanes):
-        spare = w.let(f"icmp ult i64 {last}, {k}")
-        lane = w.let(f"select i1 {spare}, i64 {last}, i64 {k}")
+    for k, lane in enumerate(lanes_of(w, lanes)):
         distance = w.let(f"mul i64 {lane}, %b")
         off = w.let(f"or i64 {off}, {distance}")
         address = w.let(f"add i64 {first}, {distance}")
@@ -66,6 +63,13 @@ def opening(lanes: int) -> str:
     w.do(f"store i64 {joined}, ptr {w.at('%outlet', lanes + 2)}, align 8")
     pointers, numbers = ["%outlet", "%state"], ["%b", "%e", "%valid", "%count"]
     return w.function("alembert_outlet", pointers, "#0", numbers=numbers, flags=["%stream"], alike=pointers)
+
+
+def lanes_of(w: Lines, lanes: int) -> list[str]:
+    """For each lane the number of its state, of `%valid` ones: spare lanes have the last."""
+    last = w.sub("%valid", 1)
+    spare = [w.let(f"icmp ult i64 {last}, {k}") for k in range(lanes)]
+    return [w.let(f"select i1 {x}, i64 {last}, i64 {k}") for k, x in enumerate(spare)]
 
 
 def leaving(name: str, residue: int, lanes: int, attributes: str, *, whole: bool = False) -> str:

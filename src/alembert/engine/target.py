@@ -145,8 +145,7 @@ MATHEMATICS = "alembert_c_"
 _NAME = re.compile(r"alembert_shared_([0-9a-f]{8})_([a-z]+)([0-9]*)(?:of([0-9]+))?_([a-z]+)")
 _STATES = "ptr, ptr, i64, i64"
 _SIGNATURES = {
-    "place": f"ptr ({_STATES})",
-    "pack": f"ptr ({_STATES}, i64, i64, i1)",
+    "pack": f"void ({_STATES}, i64, i64, i1)",
     "unpack": f"void ({_STATES}, i64, i64)",
     "check": "void (ptr, ptr, i64)",
     "outlet": f"void ({_STATES}, i64, i64, i1)",
@@ -223,7 +222,7 @@ def shared_functions(group: str, lanes: int) -> list[str]:
         return ["call", "into", "states", "again"]
     if group != "packing":
         return [{"sincos": "sincos", "interpreter": "run"}.get(group, "leave")]
-    return ["place", "pack", "unpack", "check", "outlet"]
+    return ["pack", "unpack", "check", "outlet"]
 
 
 def declarations(text: str) -> str:

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.control.arguments import distinct
 from alembert.errors import ArgumentError, ModelError
 from alembert.flexible.finite_elements import (
@@ -209,8 +210,7 @@ def normal_modes(
     free, _ = fe.held(fixed)
     rigid = np.zeros((fe.size, 0)) if len(fixed) else fe.floating
     skip = int(np.linalg.matrix_rank(rigid)) if rigid.size else 0
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ArgumentError(f"normal_modes: count is {count!r}, expected a number of modes")
+    whole("normal_modes", "count", count, "a number of modes")
     if count + skip > len(free):
         raise ArgumentError(
             f"normal_modes: {count} modes; {len(free)} free unknowns have {len(free) - skip} besides rigid motions"
@@ -375,9 +375,9 @@ def effective_masses(fe: FiniteElements, shapes: Any, attachment: Any) -> Array:
     V = shapes_of(fe, shapes)
     R = fe.rigid_about(interface(fe, attachment).position)
     L = V.T @ (fe.M @ R)
-    whole = np.einsum("ij,ij->j", R, fe.M @ R)
+    total = np.einsum("ij,ij->j", R, fe.M @ R)
     mass = np.einsum("ij,ij->j", V, fe.M @ V)
-    return L**2 / mass[:, None] / np.where(whole > 0, whole, np.inf)
+    return L**2 / mass[:, None] / np.where(total > 0, total, np.inf)
 
 
 def _six(inertia: Inertia) -> Array:
@@ -459,7 +459,7 @@ def _static(fe: FiniteElements, keep: Any, what: str) -> tuple[Array, Array]:
 
 def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
     """The structure in the coordinates of the unknowns that are kept; its mass points and stresses follow."""
-    whole, p = fe.geometric, fe.points
+    of_all, p = fe.geometric, fe.points
     points = MassPoints(
         p.mass,
         p.position,
@@ -469,7 +469,7 @@ def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
     )
 
     def geometric(u: Array) -> scipy.sparse.csr_array:
-        return scipy.sparse.csr_array(T.T @ (whole(T @ u) @ T))  # type: ignore[misc]
+        return scipy.sparse.csr_array(T.T @ (of_all(T @ u) @ T))  # type: ignore[misc]
 
     node, d = fe.dofs[kept].T
     nodes = np.unique(node[node >= 0])  # others are no nodes any more
@@ -480,5 +480,5 @@ def _restricted(fe: FiniteElements, T: Array, kept: Array) -> FiniteElements:
         np.column_stack([np.where(node < 0, -1, np.searchsorted(nodes, node)), d]),
         tuple(fe.names[k] for k in nodes),
         points if fe.own_points else None,  # type: ignore[arg-type]
-        None if whole is None else geometric,
+        None if of_all is None else geometric,
     )

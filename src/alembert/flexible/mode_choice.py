@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, choice, is_number, numbers
+from alembert.arguments import check_known, choice, is_number, numbers, whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.component_modes import (
@@ -206,10 +206,7 @@ def completeness(
     owners = model.space.of_bodies
     if not owners:
         raise ArgumentError("completeness: the model has no flexible bodies")
-    if modes is not None and (
-        isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1
-    ):
-        raise ArgumentError(f"completeness: modes is {modes!r}, expected a positive integer")
+    whole("completeness", "modes", modes, "a positive integer")
     q = np.atleast_2d(numbers("completeness", "configurations", configurations)).copy()
     if not isinstance(keep, Mapping):
         raise ArgumentError(
@@ -236,17 +233,17 @@ def completeness(
     elastic[list(names)] = True
     free = elastic if joints == "locked" else np.ones(model.nv, dtype=bool)
     M = model.mass_matrix(q)
-    whole, part = (
+    full, part = (
         _frequencies(M, K, np.flatnonzero(which), modes if joints == "locked" else None)
         for which in (free, free & kept)
     )
     if joints == "free":  # rigid motions are the same with any modes
-        rigid = int((whole < 1e-6 * whole.max()).sum(axis=1).max())
-        whole, part = whole[:, rigid:], part[:, rigid:]
+        rigid = int((full < 1e-6 * full.max()).sum(axis=1).max())
+        full, part = full[:, rigid:], part[:, rigid:]
     count = min(modes, part.shape[1])
     if not count:
         raise ArgumentError("completeness: no modes are kept")
-    found = Completeness(q, whole[:, :count], part[:, :count], ())
+    found = Completeness(q, full[:, :count], part[:, :count], ())
     _, at, _ = found.worst
     tried = []
     for k in np.flatnonzero(elastic & ~kept):

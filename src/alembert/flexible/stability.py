@@ -343,8 +343,8 @@ def campbell(
         )
     if model.joint(joint).type.speeds[0][1] != "rad/s":
         raise ArgumentError(f"campbell: joint {joint!r} does not turn, expected one with a rate in rad/s")
-    if modes is not None and (isinstance(modes, bool) or not isinstance(modes, int) or modes < 1):
-        raise ArgumentError(f"campbell: modes is {modes!r}, expected a number of modes")
+    if modes is not None:
+        arguments.whole("campbell", "modes", modes, "a number of modes")
     speeds = np.atleast_1d(arguments.numbers("campbell", "rates", rates))
     if speeds.ndim != 1 or not speeds.size or not np.isfinite(speeds).all():
         raise ArgumentError(f"campbell: rates have shape {speeds.shape}, expected finite numbers (many,)")

@@ -30,8 +30,6 @@ import numpy as np
 import scipy
 
 from alembert.arguments import choice
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
@@ -415,19 +413,12 @@ def _states(model: Model, phi: Array, rate: Array, second: Array) -> tuple[Array
     if model.space.is_vector_space:
         return phi, rate, second
 
-    def build() -> FunctionSource:
+    def make() -> ca.Function:
         given = [ca.SX.sym(name, model.nv) for name in ("phi", "d", "dd")]
         found = model.space.chart_motion(*given)
-        return FunctionSource(ca.Function("chart", given, [ca.densify(x) for x in found]))
+        return ca.Function("chart", given, [ca.densify(x) for x in found])
 
-    kernels, n = model.compute.kernels, (model.nv,)
-    if "chart" not in kernels:
-        kernels["chart"] = Kernel(
-            "chart",
-            [Argument(name, n) for name in ("phi", "rate", "second")],
-            [Argument("q", (model.nq,)), Argument("v", n), Argument("a", n)],
-            key=f"{model.fingerprint}:chart",
-            build=build,
-        )
-    q, v, a = kernels["chart"](phi, rate, second)
+    given = dict.fromkeys(("phi", "rate", "second"), (model.nv,))
+    results = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    q, v, a = model.compute.function_kernel("chart", given, results, make)(phi, rate, second)
     return q, v, a

@@ -90,10 +90,7 @@ class Measurements:
                     f"{function}: {name} has {x.shape[1]} columns, expected {width}; "
                     f"the model has {model.nq} coordinates and {model.nv} degrees of freedom"
                 )
-        try:
-            model.check_configuration(self.q)
-        except ArgumentError as error:
-            raise ArgumentError(str(error).replace("check_configuration", function, 1)) from None
+        model.space.check(function, self.q)
 
     @classmethod
     def from_time_series(

@@ -259,10 +259,7 @@ def set_up(
         u[column] = inputs.get(name, point["tau"][k] / G[k, column] if G[k, column] else 0.0)
     for name in used:
         point["tau"][quantities.driven(model, known[name])] = 0.0
-    try:
-        model.check_configuration(point["q"])
-    except ArgumentError as error:
-        raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
+    model.space.check("trim", point["q"])
     rows = model.constrained_compute.rows.count if model.is_constrained else 0
     problem = TrimProblem(
         model,

@@ -31,8 +31,6 @@ import numpy as np
 from alembert import arguments
 from alembert.arguments import check_known, mapping
 from alembert.control.codesign import DesignPoint
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate, names_in
 from alembert.linear import quantities
@@ -242,10 +240,7 @@ def _state(model: Model, q: Any, v: Any, tau: Any) -> tuple[Array, Array, Array]
     found = []
     for name, x, width in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
         found.append(np.zeros(width) if x is None else model.compute.numbers("linearize", name, x, width))
-    try:
-        model.check_configuration(found[0])
-    except ArgumentError as error:
-        raise ArgumentError(str(error).replace("check_configuration", "linearize", 1)) from None
+    model.space.check("linearize", found[0])
     return found[0], found[1], found[2]
 
 
@@ -276,22 +271,13 @@ def _error_rate(model: Model, q: Array, v: Array) -> Array:
         batch = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
         return np.zeros((*batch, model.nv, model.nv))
 
-    def build() -> FunctionSource:
+    def make() -> ca.Function:
         at_q, at_v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
         N = ca.densify(model.space.error_rate(at_q, at_v))
-        return FunctionSource(ca.Function("error_rate", [at_q, at_v], [N]))
+        return ca.Function("error_rate", [at_q, at_v], [N])
 
-    kernels = model.compute.kernels
-    if "error_rate" not in kernels:
-        kernels["error_rate"] = Kernel(
-            "error_rate",
-            [Argument("q", (model.nq,)), Argument("v", (model.nv,))],
-            [Argument("N", (model.nv, model.nv))],
-            key=f"{model.fingerprint}:error_rate",
-            build=build,
-        )
-    found: Array = kernels["error_rate"](q, v)
-    return found
+    given, n = {"q": (model.nq,), "v": (model.nv,)}, model.nv
+    return np.asarray(model.compute.function_kernel("error_rate", given, {"N": (n, n)}, make)(q, v))
 
 
 def design_point(

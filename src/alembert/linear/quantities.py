@@ -27,8 +27,7 @@ import numpy as np
 
 from alembert import arguments
 from alembert.arguments import check_known, mapping, unknown
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import WORLD, Actuator, Model
@@ -398,21 +397,12 @@ def _plain_coordinates(model: Model, q: Array) -> Array:
 
 def _kernel(model: Model, rows: Sequence[Output]) -> Kernel:
     key = ("outputs", *((row.frame, row.quantity, row.index) for row in rows))
-    if key not in model.compute.kernels:
-        ny, nv, count = len(rows), model.nv, len(model.parameters)
-        arguments = [Argument("q", (model.nq,)), Argument("v", (nv,)), Argument("a", (nv,))]
-        results = [Argument("y", (ny,)), *(Argument(f"d{x}", (ny, nv)) for x in "qva")]
-        if count:
-            arguments.append(Argument("parameters", (count,)))
-            results.append(Argument("dp", (ny, count)))
-        model.compute.kernels[key] = Kernel(
-            "outputs",
-            arguments,
-            results,
-            key=f"{model.fingerprint}:{key}",
-            build=lambda: FunctionSource(_function(model, rows)),
-        )
-    return model.compute.kernels[key]
+    ny, nv, count = len(rows), model.nv, len(model.parameters)
+    given: dict[str, tuple[int, ...]] = {"q": (model.nq,), "v": (nv,), "a": (nv,)}
+    results: dict[str, tuple[int, ...]] = {"y": (ny,), **{f"d{x}": (ny, nv) for x in "qva"}}
+    if count:
+        given["parameters"], results["dp"] = (count,), (ny, count)
+    return model.compute.function_kernel("outputs", given, results, lambda: _function(model, rows), key=key)
 
 
 def _function(model: Model, rows: Sequence[Output]) -> ca.Function:

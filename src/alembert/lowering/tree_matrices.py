@@ -4,7 +4,8 @@ With one state the lanes of the vector registers are neighbouring columns of a m
 cache lines. In a batch they are states, and a block is one column. Both do the same operations in the same order, so that a
 state's result does not depend on the company it was computed in.
 What is related to what (the speeds inboard and outboard of each) is data, so the code does not grow with the tree;
-blocks of columns that hold nothing are not touched.
+blocks of columns that hold nothing are not touched. The reference is straight code of the whole derivatives (the `_small`
+sources of `algorithms.derivative_kernels`); `tests/lowering/test_fast_paths.py` holds the two equal.
 
 `products` forms matrices from two tables that have a column for every speed, x (the inner one's) and y (the outer one's):
 

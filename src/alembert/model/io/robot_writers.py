@@ -13,7 +13,8 @@ type, a loop) is refused; the rest of what is lost is told in one warning.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape, quoteattr
@@ -49,11 +50,12 @@ class Text:
         self.lines: list[str] = ['<?xml version="1.0"?>']
         self._depth = 0
 
-    def open(self, tag: str, **attributes: Any) -> None:
+    @contextmanager
+    def within(self, tag: str, **attributes: Any) -> Iterator[None]:
+        """An element that holds what is put inside of the block."""
         self.lines.append(f"{'  ' * self._depth}<{tag}{_attributes(attributes)}>")
         self._depth += 1
-
-    def close(self, tag: str) -> None:
+        yield
         self._depth -= 1
         self.lines.append(f"{'  ' * self._depth}</{tag}>")
 
@@ -65,6 +67,11 @@ class Text:
         self.lines.append(
             f"{'  ' * self._depth}<{tag}{_attributes(attributes)}>{escape(text(content))}</{tag}>"
         )
+
+    def values(self, contents: Mapping[str, Any]) -> None:
+        """An element for each of them."""
+        for tag, content in contents.items():
+            self.value(tag, content)
 
     def write(self, path: str | Path) -> None:
         with writing(path):
@@ -209,22 +216,20 @@ class UrdfWriter(Writer):
         floating = [x.name for x in self.roots() if x.type.kind == "free" and x.placement.is_identity]
         alone = len(self.roots()) == 1 and bool(floating)
         self.lose("free base, to be read with floating=True", floating if alone else [])
-        out.open("robot", name=model.name or "model")
-        if not alone:
-            out.put("link", name=WORLD)
-        for body in model.bodies:
-            self.link(body.name)
-        for joint in model.joints:
-            if not (alone and joint.parent == WORLD):
-                self.joint(joint)
-        for frame in model.frames:
-            out.put("link", name=frame.name)
-            out.open("joint", name=f"{frame.name}_fixed", type="fixed")
-            self.origin(frame.placement)
-            out.put("parent", link=frame.body)
-            out.put("child", link=frame.name)
-            out.close("joint")
-        out.close("robot")
+        with out.within("robot", name=model.name or "model"):
+            if not alone:
+                out.put("link", name=WORLD)
+            for body in model.bodies:
+                self.link(body.name)
+            for joint in model.joints:
+                if not (alone and joint.parent == WORLD):
+                    self.joint(joint)
+            for frame in model.frames:
+                out.put("link", name=frame.name)
+                with out.within("joint", name=f"{frame.name}_fixed", type="fixed"):
+                    self.origin(frame.placement)
+                    out.put("parent", link=frame.body)
+                    out.put("child", link=frame.name)
         self.lose_of_model()
         self.lose_gravity()
         out.write(self.path)
@@ -232,45 +237,40 @@ class UrdfWriter(Writer):
 
     def link(self, name: str) -> None:
         out, body = self.text, self.bodies[name]
-        out.open("link", name=name)
-        inertia = body.inertia
-        mass = self.numbers([inertia.mass])[0]
-        xx, xy, yy, xz, yz, zz = self.numbers(inertia.tensor)
-        if mass or any((xx, xy, yy, xz, yz, zz)):
-            out.open("inertial")
-            out.put("origin", xyz=self.numbers(inertia.com), rpy=(0.0, 0.0, 0.0))
-            out.put("mass", value=mass)
-            out.put("inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
-            out.close("inertial")
-        for visual in body.visuals:
-            self.visual(visual, name)
-        out.close("link")
+        with out.within("link", name=name):
+            inertia = body.inertia
+            mass = self.numbers([inertia.mass])[0]
+            xx, xy, yy, xz, yz, zz = self.numbers(inertia.tensor)
+            if mass or any((xx, xy, yy, xz, yz, zz)):
+                with out.within("inertial"):
+                    out.put("origin", xyz=self.numbers(inertia.com), rpy=(0.0, 0.0, 0.0))
+                    out.put("mass", value=mass)
+                    out.put("inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
+            for visual in body.visuals:
+                self.visual(visual, name)
 
     def visual(self, visual: Visual, body: str) -> None:
         out, shape = self.text, visual.shape
         if isinstance(shape, Ellipsoid):
             self.lose("shapes", [body])
             return
-        out.open("visual")
-        self.origin(visual.placement)
-        out.open("geometry")
-        if isinstance(shape, Box):
-            out.put("box", size=shape.size)
-        elif isinstance(shape, Sphere):
-            out.put("sphere", radius=shape.radius)
-        elif isinstance(shape, Mesh):
-            out.put("mesh", filename=shape.path, scale=shape.scale)
-        else:
-            # many programs do not know capsules: a cylinder of the same length between the caps
-            out.put("cylinder", radius=shape.radius, length=shape.length)
-            self.lose("round caps of capsules", [body] if isinstance(shape, Capsule) else [])
-        out.close("geometry")
-        if visual.color is not None:
-            rgba = (*visual.color, 1.0)[:4]
-            out.open("material", name=f"color_{'_'.join(f'{round(255 * x):02x}' for x in rgba)}")
-            out.put("color", rgba=rgba)
-            out.close("material")
-        out.close("visual")
+        with out.within("visual"):
+            self.origin(visual.placement)
+            with out.within("geometry"):
+                if isinstance(shape, Box):
+                    out.put("box", size=shape.size)
+                elif isinstance(shape, Sphere):
+                    out.put("sphere", radius=shape.radius)
+                elif isinstance(shape, Mesh):
+                    out.put("mesh", filename=shape.path, scale=shape.scale)
+                else:
+                    # many programs do not know capsules: a cylinder of the same length between the caps
+                    out.put("cylinder", radius=shape.radius, length=shape.length)
+                    self.lose("round caps of capsules", [body] if isinstance(shape, Capsule) else [])
+            if visual.color is not None:
+                rgba = (*visual.color, 1.0)[:4]
+                with out.within("material", name=f"color_{'_'.join(f'{round(255 * x):02x}' for x in rgba)}"):
+                    out.put("color", rgba=rgba)
 
     def origin(self, placement: Placement) -> None:
         rpy = roll_pitch_yaw(self.rotation(placement))
@@ -281,18 +281,17 @@ class UrdfWriter(Writer):
         bounded = any(math.isfinite(self.limit(joint, which)) for which in ("lower", "upper"))
         if label == "revolute" and not bounded:
             label = "continuous"
-        out.open("joint", name=joint.name, type=label)
-        self.origin(joint.placement)
-        out.put("parent", link=joint.parent)
-        out.put("child", link=joint.child)
-        if joint.type.nv:
-            out.put("axis", xyz=self.numbers(joint.type.constants()[:3]))
-            self.limits(joint, label)
-            if joint.friction is not None:
-                viscous, coulomb = joint.friction.viscous or (0.0,), joint.friction.coulomb or (0.0,)
-                out.put("dynamics", damping=self.numbers(viscous)[0], friction=self.numbers(coulomb)[0])
-            self.mimic(joint)
-        out.close("joint")
+        with out.within("joint", name=joint.name, type=label):
+            self.origin(joint.placement)
+            out.put("parent", link=joint.parent)
+            out.put("child", link=joint.child)
+            if joint.type.nv:
+                out.put("axis", xyz=self.numbers(joint.type.constants()[:3]))
+                self.limits(joint, label)
+                if joint.friction is not None:
+                    viscous, coulomb = joint.friction.viscous or (0.0,), joint.friction.coulomb or (0.0,)
+                    out.put("dynamics", damping=self.numbers(viscous)[0], friction=self.numbers(coulomb)[0])
+                self.mimic(joint)
         self.lose_of_joint(joint, "springs", "smoothing of friction", "armatures", "rotors")
 
     def limits(self, joint: Joint, label: str) -> None:
@@ -322,19 +321,15 @@ class SdfWriter(Writer):
 
     def write(self) -> None:
         model, out = self.model, self.text
-        out.open("sdf", version="1.11")
-        out.open("model", name=model.name or "model")
-        for joint in model.joints:
-            self.link(joint)
-        for joint in model.joints:
-            if joint.type.kind != "free":
-                self.joint(joint)
-        for frame in model.frames:
-            out.open("frame", name=frame.name, attached_to=frame.body)
-            self.pose(frame.placement)
-            out.close("frame")
-        out.close("model")
-        out.close("sdf")
+        with out.within("sdf", version="1.11"), out.within("model", name=model.name or "model"):
+            for joint in model.joints:
+                self.link(joint)
+            for joint in model.joints:
+                if joint.type.kind != "free":
+                    self.joint(joint)
+            for frame in model.frames:
+                with out.within("frame", name=frame.name, attached_to=frame.body):
+                    self.pose(frame.placement)
         self.lose_of_model()
         self.lose_gravity()
         out.write(self.path)
@@ -347,22 +342,18 @@ class SdfWriter(Writer):
     def link(self, joint: Joint) -> None:
         out, body = self.text, self.bodies[joint.child]
         self.word(joint)
-        out.open("link", name=body.name)
-        self.pose(joint.placement, None if joint.parent == WORLD else joint.parent)
-        inertia = body.inertia
-        mass = self.numbers([inertia.mass])[0]
-        xx, xy, yy, xz, yz, zz = self.numbers(inertia.tensor)
-        out.open("inertial")
-        out.value("pose", (*self.numbers(inertia.com), 0.0, 0.0, 0.0))
-        out.value("mass", mass)
-        out.open("inertia")
-        for name, x in {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}.items():
-            out.value(name, x)
-        out.close("inertia")
-        out.close("inertial")
-        for k, visual in enumerate(body.visuals):
-            self.visual(visual, body.name, k)
-        out.close("link")
+        with out.within("link", name=body.name):
+            self.pose(joint.placement, None if joint.parent == WORLD else joint.parent)
+            inertia = body.inertia
+            mass = self.numbers([inertia.mass])[0]
+            xx, xy, yy, xz, yz, zz = self.numbers(inertia.tensor)
+            with out.within("inertial"):
+                out.value("pose", (*self.numbers(inertia.com), 0.0, 0.0, 0.0))
+                out.value("mass", mass)
+                with out.within("inertia"):
+                    out.values({"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz})
+            for k, visual in enumerate(body.visuals):
+                self.visual(visual, body.name, k)
         if not mass:
             self.lose("bodies without mass, to which other programs may give one", [body.name])
 
@@ -371,62 +362,49 @@ class SdfWriter(Writer):
         kind, parts = type(shape).__name__.lower(), dict(vars(shape))
         if isinstance(shape, Mesh):
             parts = {"uri": shape.path, "scale": shape.scale}
-        out.open("visual", name=f"{body}_{number + 1}")
-        self.pose(visual.placement)
-        out.open("geometry")
-        out.open(kind)
-        for name, x in parts.items():
-            out.value(name, x)
-        out.close(kind)
-        out.close("geometry")
-        if visual.color is not None:
-            out.open("material")
-            out.value("diffuse", (*visual.color, 1.0)[:4])
-            out.close("material")
-        out.close("visual")
+        with out.within("visual", name=f"{body}_{number + 1}"):
+            self.pose(visual.placement)
+            with out.within("geometry"), out.within(kind):
+                out.values(parts)
+            if visual.color is not None:
+                with out.within("material"):
+                    out.value("diffuse", (*visual.color, 1.0)[:4])
 
     def joint(self, joint: Joint) -> None:
         out = self.text
-        out.open("joint", name=joint.name, type=self.word(joint))
-        out.value("parent", joint.parent)
-        out.value("child", joint.child)
-        if joint.type.nv == 1:
-            self.axis(joint)
-        elif joint.type.nv:
-            self.lose_of_joint(joint, "springs", "friction", "limits")
-        out.close("joint")
+        with out.within("joint", name=joint.name, type=self.word(joint)):
+            out.value("parent", joint.parent)
+            out.value("child", joint.child)
+            if joint.type.nv == 1:
+                self.axis(joint)
+            elif joint.type.nv:
+                self.lose_of_joint(joint, "springs", "friction", "limits")
         self.lose_of_joint(joint, "armatures", "rotors")
 
     def axis(self, joint: Joint) -> None:
         out = self.text
-        out.open("axis")
-        out.value("xyz", self.numbers(joint.type.constants()[:3]))
-        out.open("limit")
-        for name in ("lower", "upper", "effort", "velocity"):
-            if math.isfinite(x := self.limit(joint, name)):
-                out.value(name, x)
-        out.close("limit")
-        values: dict[str, float] = {}
-        if joint.friction is not None:
-            values["damping"] = self.numbers(joint.friction.viscous or (0.0,))[0]
-            values["friction"] = self.numbers(joint.friction.coulomb or (0.0,))[0]
-            self.lose_of_joint(joint, "smoothing of friction")
-        if joint.spring is not None:
-            values["spring_stiffness"] = self.numbers(joint.spring.stiffness)[0]
-            values["spring_reference"] = self.numbers(joint.spring.rest or (0.0,))[0]
-        if values:
-            out.open("dynamics")
-            for name, x in values.items():
-                out.value(name, x)
-            out.close("dynamics")
-        for coupling in self.model.couplings:
-            if coupling.joint == joint.name:
-                master, ratio, offset = self.single(coupling)
-                out.open("mimic", joint=master)
-                for name, x in {"multiplier": ratio, "offset": offset, "reference": 0.0}.items():
-                    out.value(name, x)
-                out.close("mimic")
-        out.close("axis")
+        with out.within("axis"):
+            out.value("xyz", self.numbers(joint.type.constants()[:3]))
+            with out.within("limit"):
+                for name in ("lower", "upper", "effort", "velocity"):
+                    if math.isfinite(x := self.limit(joint, name)):
+                        out.value(name, x)
+            values: dict[str, float] = {}
+            if joint.friction is not None:
+                values["damping"] = self.numbers(joint.friction.viscous or (0.0,))[0]
+                values["friction"] = self.numbers(joint.friction.coulomb or (0.0,))[0]
+                self.lose_of_joint(joint, "smoothing of friction")
+            if joint.spring is not None:
+                values["spring_stiffness"] = self.numbers(joint.spring.stiffness)[0]
+                values["spring_reference"] = self.numbers(joint.spring.rest or (0.0,))[0]
+            if values:
+                with out.within("dynamics"):
+                    out.values(values)
+            for coupling in self.model.couplings:
+                if coupling.joint == joint.name:
+                    master, ratio, offset = self.single(coupling)
+                    with out.within("mimic", joint=master):
+                        out.values({"multiplier": ratio, "offset": offset, "reference": 0.0})
 
 
 _LEAST = 1e-12
@@ -445,19 +423,17 @@ class MjcfWriter(Writer):
 
     def write(self) -> None:
         model, out = self.model, self.text
-        out.open("mujoco", model=model.name or "model")
-        out.put("compiler", angle="radian", autolimits="true")
-        out.put("option", gravity=self.numbers(model.gravity))
-        out.open("worldbody")
-        for visual in model.visuals:
-            self.geom(visual, WORLD)
-        self.sites(WORLD)
-        for joint in self.roots():
-            self.body(joint)
-        out.close("worldbody")
-        self.couplings()
-        self.motors()
-        out.close("mujoco")
+        with out.within("mujoco", model=model.name or "model"):
+            out.put("compiler", angle="radian", autolimits="true")
+            out.put("option", gravity=self.numbers(model.gravity))
+            with out.within("worldbody"):
+                for visual in model.visuals:
+                    self.geom(visual, WORLD)
+                self.sites(WORLD)
+                for joint in self.roots():
+                    self.body(joint)
+            self.couplings()
+            self.motors()
         self.lose("sensors", [x.name for x in model.sensors])
         out.write(self.path)
         self.tell()
@@ -465,16 +441,15 @@ class MjcfWriter(Writer):
     def body(self, joint: Joint) -> None:
         out, body = self.text, self.bodies[joint.child]
         kind = self.word(joint)
-        out.open("body", name=body.name, **self.place(joint.placement))
-        self.inertial(body, moves=bool(kind))
-        if kind:
-            self.joint(joint, kind)
-        for visual in body.visuals:
-            self.geom(visual, body.name)
-        self.sites(body.name)
-        for child in self.children(body.name):
-            self.body(child)
-        out.close("body")
+        with out.within("body", name=body.name, **self.place(joint.placement)):
+            self.inertial(body, moves=bool(kind))
+            if kind:
+                self.joint(joint, kind)
+            for visual in body.visuals:
+                self.geom(visual, body.name)
+            self.sites(body.name)
+            for child in self.children(body.name):
+                self.body(child)
 
     def inertial(self, body: Body, moves: bool) -> None:
         """Mass and moments, raised for MuJoCo where they are zero: points, rods, massless bodies that move."""
@@ -560,17 +535,16 @@ class MjcfWriter(Writer):
     def couplings(self) -> None:
         if not self.model.couplings:
             return
-        self.text.open("equality")
-        for coupling in self.model.couplings:
-            master, ratio, offset = self.single(coupling)
-            self.text.put(
-                "joint",
-                name=coupling.name,
-                joint1=coupling.joint,
-                joint2=master,
-                polycoef=(offset, ratio, 0.0, 0.0, 0.0),
-            )
-        self.text.close("equality")
+        with self.text.within("equality"):
+            for coupling in self.model.couplings:
+                master, ratio, offset = self.single(coupling)
+                self.text.put(
+                    "joint",
+                    name=coupling.name,
+                    joint1=coupling.joint,
+                    joint2=master,
+                    polycoef=(offset, ratio, 0.0, 0.0, 0.0),
+                )
         self.lose("exactness of couplings, which MuJoCo holds softly", [x.name for x in self.model.couplings])
 
     def motors(self) -> None:
@@ -578,19 +552,18 @@ class MjcfWriter(Writer):
         self.lose("actuators", [x.name for x in self.model.actuators if x not in motors])
         if not motors:
             return
-        self.text.open("actuator")
-        for motor in motors:
-            low, high = motor.limits
-            bounded = math.isfinite(low) and math.isfinite(high)
-            self.text.put(
-                "motor",
-                name=motor.name,
-                joint=motor.joint,
-                gear=self.numbers([motor.gear]),
-                ctrlrange=(low, high) if bounded else None,
-            )
-            self.lose(
-                "one-sided limits of actuators",
-                [motor.name] if math.isfinite(low) != math.isfinite(high) else [],
-            )
-        self.text.close("actuator")
+        with self.text.within("actuator"):
+            for motor in motors:
+                low, high = motor.limits
+                bounded = math.isfinite(low) and math.isfinite(high)
+                self.text.put(
+                    "motor",
+                    name=motor.name,
+                    joint=motor.joint,
+                    gear=self.numbers([motor.gear]),
+                    ctrlrange=(low, high) if bounded else None,
+                )
+                self.lose(
+                    "one-sided limits of actuators",
+                    [motor.name] if math.isfinite(low) != math.isfinite(high) else [],
+                )

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,19 +62,16 @@ class UsdWriter(Writer):
         ]
         g = np.array(self.numbers(model.gravity))
         size = float(np.linalg.norm(g))
-        self.open("PhysicsScene", "scene")
-        self.put("vector3f physics:gravityDirection", _tuple(g / size if size else (0, 0, -1)))
-        self.put("float physics:gravityMagnitude", _number(size))
-        self.close()
-        self.open("Xform", _ROOT, schemas=["PhysicsArticulationRootAPI"], label=model.name)
-        for body in model.bodies:
-            self.body(body)
-        self.open("Scope", self.identifier("bodies", "joints"))
-        for joint in model.joints:
-            if kind := self.word(joint):
-                self.joint(joint, kind)
-        self.close()
-        self.close()
+        with self.within("PhysicsScene", "scene"):
+            self.put("vector3f physics:gravityDirection", _tuple(g / size if size else (0, 0, -1)))
+            self.put("float physics:gravityMagnitude", _number(size))
+        with self.within("Xform", _ROOT, schemas=["PhysicsArticulationRootAPI"], label=model.name):
+            for body in model.bodies:
+                self.body(body)
+            with self.within("Scope", self.identifier("bodies", "joints")):
+                for joint in model.joints:
+                    if kind := self.word(joint):
+                        self.joint(joint, kind)
         self.lose_of_model()
         self.lose("frames of the world", [x.name for x in model.frames if x.body == WORLD])
         self.lose("names that are no identifiers", self.changed)
@@ -94,7 +92,9 @@ class UsdWriter(Writer):
         used.add(found)
         return found
 
-    def open(self, kind: str, name: str, *, schemas: Sequence[str] = (), label: str = "") -> None:
+    @contextmanager
+    def within(self, kind: str, name: str, *, schemas: Sequence[str] = (), label: str = "") -> Iterator[None]:
+        """A prim that holds what is put inside of the block."""
         pad, more = "    " * self.depth, []
         if schemas:
             more.append(f"prepend apiSchemas = [{', '.join(map(quoted, schemas))}]")
@@ -105,8 +105,7 @@ class UsdWriter(Writer):
             self.lines += [*(f"{pad}    {line}" for line in more), f"{pad})"]
         self.lines.append(f"{pad}{{")
         self.depth += 1
-
-    def close(self) -> None:
+        yield
         self.depth -= 1
         self.lines.append("    " * self.depth + "}")
 
@@ -134,28 +133,26 @@ class UsdWriter(Writer):
         prim = self.prims[body.name]
         if prim != body.name:
             self.changed.append(body.name)
-        self.open("Xform", prim, schemas=["PhysicsRigidBodyAPI", "PhysicsMassAPI"], label=body.name)
-        self.pose(*self.poses[body.name])
-        (mass,) = self.numbers([body.inertia.mass])
-        xx, xy, yy, xz, yz, zz = self.numbers(body.inertia.tensor)
-        moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        axes[:, 2] *= np.linalg.det(axes)
-        self.put("float physics:mass", _number(mass))
-        self.put("point3f physics:centerOfMass", _tuple(self.numbers(body.inertia.com)))
-        self.put("float3 physics:diagonalInertia", _tuple(np.maximum(moments, 0.0)))
-        self.put("quatf physics:principalAxes", _tuple(quaternion.from_matrix(axes)))
-        if not mass:
-            self.lose("bodies without mass, to which other programs give one", [body.name])
-        elif not np.all(moments > 1e-12 * moments[2]):
-            self.lose("moments of inertia that are zero, which other programs replace", [body.name])
-        for k, visual in enumerate(body.visuals):
-            self.visual(visual, body.name, k)
-        for frame in self.model.frames:
-            if frame.body == body.name:
-                self.open("Xform", **self.named(body.name, frame.name))
-                self.pose(self.numbers(frame.placement.translation), self.rotation(frame.placement))
-                self.close()
-        self.close()
+        with self.within("Xform", prim, schemas=["PhysicsRigidBodyAPI", "PhysicsMassAPI"], label=body.name):
+            self.pose(*self.poses[body.name])
+            (mass,) = self.numbers([body.inertia.mass])
+            xx, xy, yy, xz, yz, zz = self.numbers(body.inertia.tensor)
+            moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            axes[:, 2] *= np.linalg.det(axes)
+            self.put("float physics:mass", _number(mass))
+            self.put("point3f physics:centerOfMass", _tuple(self.numbers(body.inertia.com)))
+            self.put("float3 physics:diagonalInertia", _tuple(np.maximum(moments, 0.0)))
+            self.put("quatf physics:principalAxes", _tuple(quaternion.from_matrix(axes)))
+            if not mass:
+                self.lose("bodies without mass, to which other programs give one", [body.name])
+            elif not np.all(moments > 1e-12 * moments[2]):
+                self.lose("moments of inertia that are zero, which other programs replace", [body.name])
+            for k, visual in enumerate(body.visuals):
+                self.visual(visual, body.name, k)
+            for frame in self.model.frames:
+                if frame.body == body.name:
+                    with self.within("Xform", **self.named(body.name, frame.name)):
+                        self.pose(self.numbers(frame.placement.translation), self.rotation(frame.placement))
 
     def visual(self, visual: Visual, body: str, number: int) -> None:
         shape, parts, scale = visual.shape, {}, None
@@ -171,17 +168,16 @@ class UsdWriter(Writer):
         else:
             self.lose("meshes", [body])
             return
-        self.open(kind, self.identifier(body, f"shape_{number + 1}"))
-        if "height" in parts:
-            self.put("uniform token axis", '"Z"')
-        for name, x in parts.items():
-            self.put(f"double {name}", _number(x))
-        self.pose(self.numbers(visual.placement.translation), self.rotation(visual.placement), scale)
-        if visual.color is not None:
-            *color, opacity = (*visual.color, 1.0)[:4]
-            self.put("color3f[] primvars:displayColor", f"[{_tuple(color)}]")
-            self.put("float[] primvars:displayOpacity", f"[{_number(opacity)}]")
-        self.close()
+        with self.within(kind, self.identifier(body, f"shape_{number + 1}")):
+            if "height" in parts:
+                self.put("uniform token axis", '"Z"')
+            for name, x in parts.items():
+                self.put(f"double {name}", _number(x))
+            self.pose(self.numbers(visual.placement.translation), self.rotation(visual.placement), scale)
+            if visual.color is not None:
+                *color, opacity = (*visual.color, 1.0)[:4]
+                self.put("color3f[] primvars:displayColor", f"[{_tuple(color)}]")
+                self.put("float[] primvars:displayOpacity", f"[{_number(opacity)}]")
 
     def joint(self, joint: Joint, kind: str) -> None:
         single = joint.type.nv == 1
@@ -189,27 +185,26 @@ class UsdWriter(Writer):
         drive = self.drive(joint) if single else {}
         motion = "angular" if kind == "Revolute" else "linear"
         schemas = [f"PhysicsDriveAPI:{motion}"] if drive else []
-        self.open(f"Physics{kind}Joint", schemas=schemas, **self.named("joints", joint.name))
-        if joint.parent != WORLD:
-            self.put("rel physics:body0", f"</{_ROOT}/{self.prims[joint.parent]}>")
-        self.put("rel physics:body1", f"</{_ROOT}/{self.prims[joint.child]}>")
-        R = self.rotation(joint.placement)
-        places = ((self.numbers(joint.placement.translation), R @ along), ((0.0, 0.0, 0.0), along))
-        for k, (p, turned) in enumerate(places):
-            self.put(f"point3f physics:localPos{k}", _tuple(p))
-            self.put(f"quatf physics:localRot{k}", _tuple(quaternion.from_matrix(turned)))
-        if single:
-            self.put("uniform token physics:axis", '"X"')
-            for which in ("lower", "upper"):
-                if math.isfinite(x := self.limit(joint, which)):
-                    end = math.degrees(x) if kind == "Revolute" else x
-                    self.put(f"float physics:{which}Limit", _number(end))
-        for name, x in drive.items():
-            self.put(
-                f"{'uniform token' if name == 'type' else 'float'} drive:{motion}:physics:{name}",
-                quoted(x) if isinstance(x, str) else _number(x),
-            )
-        self.close()
+        with self.within(f"Physics{kind}Joint", schemas=schemas, **self.named("joints", joint.name)):
+            if joint.parent != WORLD:
+                self.put("rel physics:body0", f"</{_ROOT}/{self.prims[joint.parent]}>")
+            self.put("rel physics:body1", f"</{_ROOT}/{self.prims[joint.child]}>")
+            R = self.rotation(joint.placement)
+            places = ((self.numbers(joint.placement.translation), R @ along), ((0.0, 0.0, 0.0), along))
+            for k, (p, turned) in enumerate(places):
+                self.put(f"point3f physics:localPos{k}", _tuple(p))
+                self.put(f"quatf physics:localRot{k}", _tuple(quaternion.from_matrix(turned)))
+            if single:
+                self.put("uniform token physics:axis", '"X"')
+                for which in ("lower", "upper"):
+                    if math.isfinite(x := self.limit(joint, which)):
+                        end = math.degrees(x) if kind == "Revolute" else x
+                        self.put(f"float physics:{which}Limit", _number(end))
+            for name, x in drive.items():
+                self.put(
+                    f"{'uniform token' if name == 'type' else 'float'} drive:{motion}:physics:{name}",
+                    quoted(x) if isinstance(x, str) else _number(x),
+                )
         limits = ("velocity", "effort") if single else ("lower", "upper", "velocity", "effort")
         for name in limits:
             ends = self.numbers(getattr(joint.limits, name))
