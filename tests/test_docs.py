@@ -36,6 +36,20 @@ def test_fences_are_known(page):
         assert words in WORDS, f"{page.name}:{line}: ```{words}"
 
 
+def test_names_for_users_of_matlab_exist():
+    """Of the second table, whose names are those of `alembert.control` and of its systems."""
+    import alembert as al
+
+    text = (DOCS / "coming-from" / "matlab.md").read_text(encoding="utf-8")
+    table = text.partition("Control System Toolbox and Robust")[2].partition("## Side by side")[0]
+    cells = [row.split("|")[2] for row in table.splitlines() if row.startswith("|")][2:]
+    named = {name for cell in cells for name in re.findall(r"`([A-Za-z][\w.]*)(?=[`(])", cell)}
+    kinds = ("StateSpace", "UncertainSystem", "LargeSystem", "FrequencyResponse")
+    owners = [al, al.control, al.simulate, *(getattr(al.control, kind) for kind in kinds)]
+    assert len(named) > 80
+    assert not [x for x in named if not any(hasattr(owner, x.rpartition(".")[2]) for owner in owners)]
+
+
 def test_outputs_are_compared(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint('x', 1.0)\n```\n\n```text output\nx 1.00001\n```\n")

@@ -8,6 +8,7 @@ import scipy.linalg
 import scipy.signal
 from control_helpers import random_system
 
+from alembert import control
 from alembert.control import (
     SecondOrder,
     StateSpace,
@@ -19,6 +20,7 @@ from alembert.control import (
 )
 from alembert.control.gramian import lyapunov, modal_form, second_order_solution
 from alembert.control.norms import impulse_gain, peak_gain
+from alembert.control.reachability import lost_modes
 from alembert.control.responses import ResponseEvaluator, bilinear
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import mass_chain, power_system, three_modes
@@ -515,3 +517,28 @@ def test_time_responses():
         D.step_response().y[:50, 0], G.step_response(0.1 * np.arange(50)).y[:, 0], atol=1e-12
     )
     assert D.impulse_response().y[0, 0] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_units_of_states_do_not_matter(seed):
+    """The same system with its states in units up to 1e12 apart: norms, singular values, reductions, placement."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, 6))
+    A -= np.eye(6) * (np.linalg.eigvals(A).real.max() + 0.3)
+    G = control.StateSpace(A, rng.standard_normal((6, 2)), rng.standard_normal((2, 6)), np.eye(2))
+    H = G.transformed(np.diag(10.0 ** rng.uniform(-6, 6, 6)))
+    plain, moved = (control.StateSpace(*x.matrices[:3]) for x in (G, H))
+    assert moved.h2_norm() == pytest.approx(plain.h2_norm(), rel=1e-12)
+    # powers of two do not undo the units to the last digit; small values have 1e-16 of the first ones
+    first = control.hankel_singular_values(plain)
+    np.testing.assert_allclose(control.hankel_singular_values(moved), first, rtol=1e-9, atol=1e-9 * first[0])
+    for reduce in (
+        lambda x: control.balanced_truncation(x, 4),
+        lambda x: control.stochastic_truncation(x, 4),
+        lambda x: control.frequency_limited_truncation(x, 4, band=(0.1, 2.0)),
+    ):
+        np.testing.assert_allclose(reduce(H).system.at(1j), reduce(G).system.at(1j), rtol=1e-6, atol=1e-6)
+    found = control.place(H, -1 - np.arange(6.0))
+    assert found.error < 1e-5
+    unstable = H.with_matrices(H.A + np.eye(6), H.B, H.C, H.D)
+    assert lost_modes(unstable) == ""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert import library
 from alembert.control import DesignPoint, DesignSlope, StateSpace, codesign, lightest, pareto
 from alembert.control.codesign import _Codesign, _Lightest
 from alembert.errors import ArgumentError, NumericalError
@@ -160,10 +161,43 @@ def test_named_parameters_of_a_mechanism():
     assert found.cost == pytest.approx(codesign(by_hand, RANGE).cost, rel=1e-9)
     weighed = {"tip.position.x": 1.0}
     assert design_point(builder.build(), [0, 0], weighed=weighed, **options)(k=1.0).structure == 2.0
+    both = design_point(builder.build(), [0, 0], controls=["a"], disturbances=["a"], weighed=weighed)(k=1.0)
+    np.testing.assert_array_equal(both.disturbance, both.plant.B)  # noise of the actuator
     with pytest.raises(ArgumentError, match=r"design_point: controls \[\], disturbances"):
         design_point(builder.build(), [0, 0], controls=[], disturbances=["a"], weighed={"q:a": 1.0})
     with pytest.raises(ArgumentError, match=r"an output follows the inputs directly"):
         design_point(builder.build(), [0, 0], weighed={"a:a": 1.0}, **options)(k=1.0)
+
+
+def test_a_joint_of_many_degrees_of_freedom_is_many_controls():
+    craft = library.satellite()
+    options = dict(controls=["attitude"], disturbances=["motor_x"], weighed={"q:attitude.wx": 1.0})
+    point = design_point(craft, craft.neutral(), structure=lambda: 1.0, **options)()
+    assert point.plant.input_names == craft.speed_names[:6]
+    assert point.disturbance.shape == (18, 1)
+
+
+def test_a_point_is_held_against_springs_too():
+    """An arm that is held away from its spring's rest: nothing is added to A by accelerations."""
+    builder = al.ModelBuilder("held")
+    k = builder.parameter("k", 50.0)
+    rod = al.Inertia.point(2.0, (0.5, 0, 0))
+    builder.body("one", rod, joint=al.Revolute((0, 1, 0)), joint_name="one", spring=Spring((k,)))
+    builder.body(
+        "two", rod, joint=al.Revolute((0, 1, 0)), joint_name="two", parent="one", placement=(0.5, 0, 0)
+    )
+    model, q = builder.build(), np.array([0.3, 0.9])
+    options = dict(controls=["two"], disturbances=["one"], weighed={"q:two": 1.0}, structure=lambda k: k)
+    found = design_point(model, q, **options)(k=80.0).plant.A[2:, :2]
+    # M(q) d2q = -d(gravity + spring): by differences of what holds the arm
+    h, rest = 1e-5, np.zeros(2)
+    held = [
+        (model.inverse_dynamics(q + h * e, rest, rest, parameters={"k": 80.0})
+         - model.inverse_dynamics(q - h * e, rest, rest, parameters={"k": 80.0})) / (2 * h)
+        for e in np.eye(2)
+    ]  # fmt: skip
+    expected = -np.linalg.solve(model.mass_matrix(q), np.stack(held, axis=1))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)  # h^2, and rounding over h
 
 
 @pytest.mark.parametrize(
@@ -196,6 +230,15 @@ def test_named_parameters_of_a_mechanism():
         (
             lambda: lightest(two_masses_of_k, RANGE, effort=1.0, response=1.0, feedback="lqg"),
             "feedback is 'lqg', expected 'state' or 'output'",
+        ),
+        (lambda: codesign(two_masses_of_k, RANGE, start={"k": 99.0}), "start: 'k' is 99.0, expected"),
+        (lambda: lightest(lambda k: k, RANGE, effort=1.0, response=1.0), "^lightest: make gave float"),
+        (lambda: pareto(lambda k: k, RANGE), "^pareto: make gave float"),
+        (
+            lambda: codesign(
+                lambda k: DesignPoint(StateSpace([[-k]], [[1]], [[1]]), np.eye(1), 1, 1, np.nan), RANGE
+            ),
+            "the cost of the structure is nan at k = ",
         ),
         (lambda: pareto(two_masses_of_k, RANGE, shares=[0.5, 0.1]), "shares are .* expected ascending"),
     ],

@@ -246,8 +246,8 @@ def test_d_k_iteration_of_a_sampled_plant():
     assert found.controller.input_names == sampled.output_names[-1:]
     assert found.closed_loop.is_stable
     np.testing.assert_allclose(
-        found.history, same.history, rtol=1e-3
-    )  # levels of H-infinity are found to 1e-4
+        found.history[0], same.history[0], rtol=1e-3
+    )  # levels of H-infinity are found to 1e-4; whether a next step of scalings near 1e4 is taken hangs on rounding
     value = found.closed_loop.frequency_response(found.peak.frequency).response[0]
     assert mu(value, blocks).upper == pytest.approx(found.peak.peak, rel=1e-3)
 

@@ -83,6 +83,12 @@ def test_refusals():
         found.start([0, 0, 0], 1.0)
     with pytest.raises(ArgumentError, match=r"correct: y has shape \(2,\), expected \(1,\)"):
         found.correct(start, [0, 0])
+    with pytest.raises(ArgumentError, match=r"correct: y is 'a', expected numbers"):
+        found.correct(start, "a")
+    with pytest.raises(ArgumentError, match=r"filtered: u has 3 samples, expected 4, as y"):
+        found.filtered(start, np.zeros(4), np.zeros((3, 1)))
+    with pytest.raises(ArgumentError, match=r"filtered: y has shape \(4, 2\), expected \(times, 1\)"):
+        found.filtered(start, np.zeros((4, 2)))
     with pytest.raises(ArgumentError, match=r"predict: u has shape \(2,\), expected \(1,\)"):
         found.predict(start, [0, 0])
     with pytest.raises(NumericalError, match=r"a measurement has no noise and is known already"):

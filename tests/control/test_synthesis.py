@@ -7,6 +7,7 @@ from control_helpers import random_system
 from scipy.optimize import brentq
 
 from alembert.control import (
+    SecondOrder,
     StateSpace,
     append,
     augment,
@@ -738,6 +739,57 @@ def test_only_what_is_not_reached_is_named():
         match=r"lqe: the outputs \(q:a\) do not see the pole 0 \(states q:b: free motion of b\)$",
     ):
         lqe(G, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lqg_with_the_current_sample_is_the_best_of_all(seed):
+    """Of sampled plants, unstable ones too: with the sample of the instant LQG costs what `h2syn` finds by other equations,
+    without it more."""
+    rng = np.random.default_rng(seed)
+    n, m, p = 4, 2, 2
+    A, B, C = rng.normal(size=(n, n)) / 2, rng.normal(size=(n, m)), rng.normal(size=(p, n))
+    plant = StateSpace(A, B, C, dt=0.1)
+    noise = np.sqrt(0.3)
+    P = StateSpace(
+        A,
+        np.hstack([np.eye(n), np.zeros((n, p)), B]),
+        np.vstack([np.eye(n), np.zeros((m, n)), C]),
+        np.block([[np.zeros((n, n + p + m))], [np.zeros((m, n + p)), np.eye(m)], [np.zeros((p, n)), noise * np.eye(p),
+                  np.zeros((p, m))]]),
+        dt=0.1,
+    )  # fmt: skip
+    best = h2syn(P, controls=m, measurements=p).norm
+    late, now = (
+        lqg(plant, 1.0, 1.0, 1.0, noise**2, through=np.eye(n), current=current) for current in (False, True)
+    )
+    assert lft(P, now.controller).h2_norm() == pytest.approx(best, rel=1e-9)
+    assert lft(P, late.controller).h2_norm() > best * (1 + 1e-3)
+    closed = np.sort_complex(now.closed_loop().poles())
+    np.testing.assert_allclose(np.sort(np.abs(closed)), np.sort(np.abs(now.poles)), atol=1e-7)
+
+
+def test_lqg_of_a_held_input_with_the_current_sample():
+    """A double integrator: what the filter by hand makes of some samples."""
+    plant = tf([1], [1, 0, 0])
+    found = sampled_lqg(plant, 0.1, [1, 1], 0.1, 1.0, 0.01, current=True)
+    G, M = found.filter.plant, found.filter.M
+    y, u, x, state = np.array([0.3, -0.1, 0.4]), np.zeros((3, 1)), np.zeros(2), np.zeros(2)
+    for k, sample in enumerate(y):  # the filter by hand
+        x = x + M @ (sample - G.C @ x)
+        u[k] = -found.regulator.K @ x
+        x = G.A @ x + G.B @ u[k]
+    K = found.controller
+    for k, sample in enumerate(y):
+        np.testing.assert_allclose(K.C @ state + K.D @ [sample], u[k], atol=1e-14)
+        state = K.A @ state + K.B @ [sample]
+
+
+def test_wiener_hopf_takes_what_has_a_state_space():
+    """A mechanical system and its StateSpace have the same best controller."""
+    body = SecondOrder([[2.0]], [[0.5]], [[3.0]], [[1.0]], [[1.0]])
+    shape = tf([1], [1, 1])
+    one, other = (wiener_hopf(G, shape, samples=256) for G in (body, body.to_statespace()))
+    assert one.cost == other.cost
 
 
 def test_wiener_hopf_has_the_taps_of_its_parameter():

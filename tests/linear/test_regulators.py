@@ -162,12 +162,12 @@ def test_regulators_are_controllers():
 def test_lqr_refuses():
     linear = linearize(library.acrobot(), [np.pi / 2, 0.0])
     assert refusal(lqr, linear, [1.0, 2.0]).startswith(
-        "lqr: Q is [1.0, 2.0], expected a number, 4 numbers or a symm"
+        "lqr: Q has shape (2,), expected a number, 4 numbers or a symm"
     )
     driven_by_nothing = linearize(library.acrobot(), [np.pi / 2, 0.0], inputs=[])
     assert refusal(lqr, driven_by_nothing, 1.0) == "lqr: the linear model has no inputs, or no states"
-    assert refusal(lqr, linear, np.triu(np.ones((4, 4)))).startswith("lqr: Q is array(")
-    assert refusal(lqr, linear, "much").startswith("lqr: Q is 'much', expected a number")
+    assert refusal(lqr, linear, np.triu(np.ones((4, 4)))).startswith("lqr: Q differs from its transpose by 1")
+    assert refusal(lqr, linear, "much").startswith("lqr: Q is 'much', expected real numbers")
     assert (
         refusal(lqr, linear, 1.0, 0.0) == "lqr: R has the eigenvalue 0, expected a positive definite matrix"
     )

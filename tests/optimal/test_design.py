@@ -132,6 +132,7 @@ def test_another_gravity():
     [
         ({"design": {"k": (0, 1)}}, "design: no parameter 'k'"),
         ({"design": {"m": 3.0}}, r"design 'm' is 3.0, expected a pair \(lower, upper\)"),
+        ({"design": {"m": "heavy"}}, r"design .m. is .heavy., expected numbers"),
         ({"design": ["m"]}, r"design is \['m'\], expected bounds of parameters by name"),
         ({"integrals": [1]}, r"integrals is \[1\], expected \(function, lower, upper\) by names"),
         ({"integrals": {"e": 1.0}}, "integral 'e' is 1.0, expected"),

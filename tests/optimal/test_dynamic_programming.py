@@ -112,7 +112,10 @@ def test_bounds_are_kept_and_cost_something():
         ({"running": lambda t, x: [1, 2]}, ArgumentError, "running does not return one numbers"),
         ({"noise": lambda t, x: [[30.0]]}, NumericalError, "steps in time are needed"),
         ({"final": lambda x: np.full_like(x[0], np.nan)}, NumericalError, "not finite"),
-        ({"running": lambda t, x: np.nan}, NumericalError, "is not found with"),
+        ({"running": lambda t, x: np.nan}, NumericalError, "running is not finite on the grid"),
+        ({"running": lambda t, x: -1e6 * x[0] ** 2}, NumericalError, "is not found with"),
+        ({"noise": lambda t, x: [0.1]}, ArgumentError, "noise does not return rows"),
+        ({"grid": {"x": "wide"}}, ArgumentError, "grid of 'x' is 'wide', expected numbers"),
         (
             {"controls": {"u": (0, 1), "w": (0, 1)}, "weight": [[2.0, 1.0], [1.0, 2.0]]},
             *(UnsupportedError, "weight is to be diagonal"),
@@ -129,6 +132,7 @@ def test_points_outside_are_refused():
         JumpNoise(-1.0, lambda t, x: [0.1])
     found = dynamic_programming(**LINE)
     for x, t, said in (
+        ({"x": 1.0}, 0.0, "x is .*, expected numbers"),
         ([9.0], 0.0, "x leaves the grid"),
         ([0.0, 1.0], 0.0, "expected"),
         ([0.0], 3.0, "t is 3 s"),

@@ -83,3 +83,32 @@ def test_a_passive_joint_that_moves_little_is_no_long_way():
     assert solution.success
     assert solution.iterations < 40
     assert solution.cost == pytest.approx(other.cost, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_an_orbit_that_does_not_go_straight(share):
+    """Half a turn and a whole one at 7000 km, to one that is 100 km higher, in m and s: a straight motion goes through the
+    Earth or stays where it is."""
+    mu, r = 3.986004418e14, 7e6
+    system = System(
+        ["x", "y", "vx", "vy"],
+        ["ax", "ay"],
+        lambda s: [
+            s.vx,
+            s.vy,
+            *(a - mu * x / (s.x**2 + s.y**2) ** 1.5 for a, x in ((s.ax, s.x), (s.ay, s.y))),
+        ],
+    )
+    turn, angle = 2 * np.pi * np.sqrt(r**3 / mu), 2 * np.pi * share
+    start = {"x": r, "y": 0, "vx": 0, "vy": np.sqrt(mu / r)}
+    end = {"x": (r + 1e5) * np.cos(angle), "y": (r + 1e5) * np.sin(angle)}
+    found = Problem(system, share * turn, start=start, end=end).solve(40)
+    assert found.success
+    assert found.message.endswith(
+        "begun from the motion that the start leads to by itself: no way led on from a straight one"
+    )
+    circle = {"time": found.time, "x": found.x, "controls": 0 * found.controls}
+    again = Problem(system, share * turn, start=start, end=end).solve(40, transcription="radau", guess=circle)
+    assert found.cost == pytest.approx(
+        again.cost, rel=1e-3
+    )  # order 4 with 9 degrees an interval, against order 5

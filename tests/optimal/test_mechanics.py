@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, System, effort, examples
+from alembert.optimal import Phases, Problem, System, duration, effort, examples
 from alembert.optimal.outcome import largest_turn, turn_remark, turns_too_far
 from alembert.optimal.solve import Transcribed
 from alembert.optimal.time_sweep import Reach
@@ -213,3 +213,33 @@ def test_steps_keep_the_limits_of_speed_and_half_a_turn():
     assert short == (
         "shoulder turns by 3.5 rad within a step, where half a turn is the most that has a meaning: take more steps"
     )
+
+
+@pytest.mark.parametrize(
+    ("angle", "known", "room"),
+    [
+        (np.pi, 3.2430832758, (0.1, 10.0)),
+        (np.pi, 3.2430832758, (1e-3, 1e3)),
+        (np.pi / 2, 2.42112, (0.1, 10.0)),
+    ],
+)
+def test_a_saddle_is_left(angle, known, room):
+    """Bilimoria and Wie (1993): a body with three equal inertias and bounded torques turns fastest beside the axis. About
+    it the whole way takes 2 sqrt(angle), and has the slopes of an optimum, which a straight guess leads to."""
+    builder = al.ModelBuilder("cube", gravity=(0, 0, 0))
+    inertia = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+    builder.body("cube", inertia, joint=al.Spherical(), joint_name="turn")
+    model = builder.build()
+    ends = {
+        "start": {"q": model.neutral(), "v": 0},
+        "end": {"q": [np.cos(angle / 2), 0, 0, np.sin(angle / 2)], "v": 0},
+    }
+    slew = Problem(model, room, **ends, limits={"tau": {"turn": 1.0}}, cost=duration())
+    found = slew.solve(40, transcription="rk4")
+    assert found.success
+    assert f"begun from a saddle, whose cost is {2 * np.sqrt(angle):.6g}" in found.message
+    # controls that are held in each interval switch at nodes, which costs time to second order: 1/40^2 of it
+    assert known - 1e-6 < found.duration < known * (1 + 1 / 40**2)
+    if room[0] == 0.1:
+        together = Phases({"slew": slew}).solve(40, transcription="rk4")
+        assert together["slew"].duration == pytest.approx(found.duration, rel=1e-7)

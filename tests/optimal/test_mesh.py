@@ -110,6 +110,9 @@ def test_stiff_motions_are_judged_by_implicit_steps():
     assert (
         lag(1e9).accuracy.worst < 1e-6
     )  # trapezoidal costs of a constant, and steps (2) of a slope that is constant
+    fast = System(["x", "z"], ["u"], lambda s: [s.z - s.x, 1e6 * (s.u - s.z)])
+    behind = Problem(fast, 2.0, start={"x": 0, "z": 1}, end={"x": 0.5}).solve(20, transcription="radau")
+    assert behind.accuracy.parts <= 64  # steps of order 2 with their errors taken out: 1024 without
     example = examples.hypersensitive()  # 6.7241, with nodes where something happens
     even = example.problem.solve(59, transcription="radau", guess=example.options["guess"])
     assert even.cost > 100

@@ -29,7 +29,7 @@ def test_lags_of_drives_and_states_of_ones_own():
         drives={"slide": Drive(lag=0.1)},
         forces=spring,
         states=["charge"],
-        rate=lambda s: [-(s.u_slide**2)],
+        rate=lambda s: [-(s.u_slide**2) - s.drive_slide * s.v_slide],
     )
     assert ours.states == ("q_slide", "v_slide", "drive_slide", "charge")
     assert ours.controls == ("u_slide",)
@@ -40,7 +40,7 @@ def test_lags_of_drives_and_states_of_ones_own():
             s.v_slide,
             (s.drive_slide - 3.0 * s.q_slide) / 2.0,
             (s.u_slide - s.drive_slide) / 0.1,
-            -(s.u_slide**2),
+            -(s.u_slide**2) - s.drive_slide * s.v_slide,
         ],
     )
     start = {**ENDS["start"], "drive_slide": 0, "charge": 500}

@@ -297,7 +297,9 @@ def test_what_is_refused():
     with pytest.raises(ArgumentError, match="the solution has no state 'q slip'"):
         solution["back"].state("q slip")
     line = Problem(System(["x"], [], lambda s: [s.x]), 1.0, start={"x": 1})
-    with pytest.raises(ArgumentError, match="the system has no controls, no `design` and a given duration"):
+    with pytest.raises(
+        ArgumentError, match="no `design`, a given duration and a start that is stated, so that"
+    ):
         line.solve(5)
     with pytest.raises(ArgumentError, match="nothing is to be chosen"):
         Phases({"a": line}).solve(5)

@@ -11,7 +11,7 @@ import pytest
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.model import Sensor
-from alembert.optimal import Problem, System, effort, running, terminal, tracking
+from alembert.optimal import Phases, Problem, System, effort, running, terminal, tracking
 
 LINE = System(["x", "v"], ["a"], lambda s: [s.v, s.a], parameters={"mass": 1.0})
 MODEL = al.library.two_link()
@@ -67,7 +67,10 @@ def test_bad_duration(duration):
         ("Problem: start: 'w' is neither 'q' nor 'v'", {"start": {"w": 1}}),
         ("Problem: start q of 'elbow' has 2 entries, expected 1", {"start": {"q": {"elbow": [1, 2]}}}),
         ("Problem: no joint or actuator 'ebow'", {"actuated": ["ebow"]}),
-        ("Problem: there are no controls, no `design` and no free duration", {"actuated": []}),
+        (
+            "Problem: the start is stated, and there are no controls, no `design` and no free duration",
+            {"actuated": [], "start": ENDS["start"]},
+        ),
         (
             "the running cost has a NaN in it: functions of `math`",
             {"cost": running(lambda s: math.sqrt(s.tau[0]))},
@@ -215,3 +218,21 @@ def test_sensors_that_are_no_functions_of_the_state(sensor, said):
         Problem(al.library.two_link(), 1.0, cost=running(lambda s: s.reading(sensor)[0]))
     with pytest.raises(ArgumentError, match="sensors are those of a model"):
         Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, cost=running(lambda s: s.reading(sensor)))
+
+
+@pytest.mark.parametrize("transcription", ["hermite-simpson", "rk4", "radau"])
+def test_only_the_start_is_to_be_found(transcription):
+    """Without controls: which x(0) >= 0 of x' = -x keeps nearest to 1, and where a fall begins that ends so."""
+    falling = System(["x"], [], lambda s: [-s.x])
+    nearest = Problem(falling, 1.0, start={"x": (0, 2)}, cost=running(lambda s: (s.x - 1) ** 2))
+    solution = nearest.solve(20, transcription=transcription)
+    assert solution.success
+    best = 2 / (1 + np.exp(-1))  # int x / int x^2 of e^-t
+    assert solution.x[0, 0] == pytest.approx(best, abs=1e-5)  # order 4 and bounds in their barrier
+    ends = Problem(falling, 1.0, end={"x": 1}, cost=running(lambda s: s.x**2))
+    whole = Phases({"a": ends.replace(duration=0.5, end=None), "b": ends.replace(duration=0.5)})
+    for found in (ends.solve(20, transcription=transcription), whole.solve(10, transcription=transcription)):
+        assert found.success
+        assert found.cost == pytest.approx((np.e**2 - 1) / 2, rel=1e-5)
+    with pytest.raises(ArgumentError, match="a start that is stated, so that nothing is to be chosen"):
+        ends.replace(start={"x": 1}, end=None).solve(5)

@@ -216,6 +216,18 @@ def test_least_time_does_not_end_at_its_lower_bound(transcription):
     assert 2.0 - 1e-6 <= solution.duration <= 2.0 + late + 1e-5
 
 
+@pytest.mark.parametrize("transcription", ["hermite-simpson", "radau", "rk4"])
+def test_short_motions(transcription):
+    """1 m in a nanosecond, with nothing that says how large speeds and controls are: 6 / T^3, exact for controls that are
+    polynomials; those that are held in each of 20 intervals cost 1 / 20^2 of it more."""
+    system = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    solution = Problem(system, 1e-9, **ends).solve(20, transcription=transcription)
+    assert solution.success, solution.message
+    held = 20**2 / (20**2 - 1) if transcription == "rk4" else 1.0
+    assert solution.cost == pytest.approx(6e27 * held, rel=1e-8)
+
+
 def test_boat_in_a_current_with_a_path_equation():
     """Zermelo's boat (Bryson and Ho 1975, section 2.7), u^2 + w^2 = 1: 5.369 s, as with an angle as its control."""
     boat = System(["x", "y"], ["u", "w"], lambda s: [s.u - 0.5 * s.y, s.w])

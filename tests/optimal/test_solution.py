@@ -1,6 +1,7 @@
 """What a solution tells: limits kept, sensitivities, diagnosis, hand-over."""
 
 import re
+import warnings
 
 import casadi as ca
 import numpy as np
@@ -373,3 +374,34 @@ def test_steps_that_are_too_long_are_told():
     fine = Problem(spring, 1.0, **ends).solve(100, transcription="radau")
     assert fine.check.share < 1e-6
     assert "too long" not in fine.summary()
+
+
+def test_jumps_of_controls_whose_rates_are_limited_are_told():
+    """Between the last value before a node and the first one after it a straight line of Radau's has room for a jump."""
+    cart = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    fastest = Problem(cart, (0.1, 10.0), **ends, limits={"u": 1.0, "rate": {"u": 2.0}}, cost=duration())
+    rough, smooth = (fastest.solve(20, transcription=name) for name in ("radau-3", "hermite-simpson"))
+    size, at = re.search(
+        r"u jumps by (\S+) at the node at t = (\S+) s, although its rate is limited", rough.message
+    ).groups()
+    node = rough.time[np.argmin(np.abs(rough.time - float(at)))]
+    before, after = (rough.control_at(node + d)[0] for d in (-1e-9, 1e-9))
+    assert abs(after - before) == pytest.approx(float(size), rel=0.05)  # it is told to two digits
+    assert smooth.message == "solved"
+
+
+@pytest.mark.parametrize("transcription", ["rk4", "radau"])
+def test_a_node_belongs_to_the_interval_that_begins_there(transcription):
+    """Also where t/T is not the fraction that the node is at: else controls and gains jump just after the times that
+    `controller().breaks` tells."""
+    model = al.library.two_link()
+    ends = {"start": {"q": [-1.0, 0.3], "v": 0}, "end": {"q": [0.5, 0.0], "v": 0}}
+    solution = Problem(model, 3.0, **ends).solve(60, transcription=transcription)
+    k = np.arange(60)
+    np.testing.assert_array_equal(
+        solution.control_at(solution.time[:-1]), solution.control_within(k, np.zeros(60))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        al.simulate(model, solution.q[0], solution.v[0], duration=3.0, controller=solution.controller())

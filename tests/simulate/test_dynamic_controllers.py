@@ -1,5 +1,7 @@
 """Controllers with states: against the linear closed loop, exact sampled simulation, and equations solved elsewhere."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -63,6 +65,19 @@ def test_error_control_follows_the_linear_closed_loop(masses, linear, design, in
     np.testing.assert_allclose(np.hstack([run.q, run.v, run.controller_states]), z, rtol=0, atol=limit)
     u = z[:, 4:] @ K.C.T + z[:, :2] @ K.D.T
     np.testing.assert_allclose(run.efforts[:, :1], u, rtol=0, atol=1e3 * limit)
+
+
+def test_a_state_feedback_flies_by_the_names_of_its_states(masses):
+    """u = -K x as a controller: the closed loop A - B K."""
+    linear = al.linearize(masses, [0.0, 0.0], inputs=["a"])
+    found = control.lqr(linear, [2, 1, 0.1, 0.1], 0.2)
+    run = simulate(
+        masses, START["q0"], START["v0"], duration=1.0, controller=found.controller, integrator="dop853"
+    )
+    end = scipy.linalg.expm(found.plant.A - found.plant.B @ found.K) @ np.concatenate(
+        [START["q0"], START["v0"]]
+    )
+    np.testing.assert_allclose(np.concatenate([run.q[-1], run.v[-1]]), end, atol=1e-8)  # tolerances of 1e-9
 
 
 def test_steps_in_python_are_those_of_the_machine(masses, design):
@@ -276,6 +291,18 @@ def test_a_schedule_by_a_signal(cart):
     np.testing.assert_allclose(run.q, other.q, rtol=0, atol=1e-12)
 
 
+def test_a_schedule_by_a_reference(cart):
+    """What is not measured, as a flight condition that is known over time; its set points keep their meaning."""
+    gains = [control.static([[-k]]).renamed(inputs=["q:x"], outputs=["x"]) for k in (1.0, 5.0)]
+    mach = Table([0.0, 1.0], [0.0, 1.0], "linear", outside="hold")
+    law = DynamicController(
+        control.GainSchedule("mach", [0.0, 2.0], gains), references={"mach": mach, "q:x": 0.1}
+    )
+    run = simulate(cart, [0.3], duration=1.0, step=0.01, controller=law)
+    expected = -(1 + 2 * run.time) * (run.q[:, 0] - 0.1)
+    np.testing.assert_allclose(run.efforts[:, 0], expected, rtol=1e-12, atol=1e-14)
+
+
 def test_references_over_time_and_functions_with_states(cart):
     table = Table([0.0, 1.0, 2.0], [0.0, 1.0, 1.0], outside="hold")
     linear = simulate(
@@ -339,11 +366,14 @@ def test_what_is_refused(masses, cart, linear, design):
             output_names=K.output_names, output_units=["N m"]),
         "references: it has no input 'r'": DynamicController(K, references={"r": 1.0}),
         "limits: it has no output 'b'": DynamicController(K, limits={"b": 1.0}),
-        "the limit of 'a' is": DynamicController(K, limits={"a": (2.0, 1.0)}),
+        "the limit of 'a' is (2.0": DynamicController(K, limits={"a": (2.0, 1.0)}),
+        "the limit of 'a' is -2.0, expected a positive": DynamicController(K, limits={"a": -2.0}),
+        "controller is of type LQG, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
+        "DynamicController(...) or Sampled(...); the controller of this LQG is its .controller": design,
         "the reference 'q:a' is": DynamicController(K, references={"q:a": "far"}),
     }  # fmt: skip
     for message, law in wrong.items():
-        with pytest.raises(al.ArgumentError, match=message.replace("(", r"\(")):
+        with pytest.raises(al.ArgumentError, match=re.escape(message)):
             simulate(masses, controller=law, **short)
     with pytest.raises(al.UnsupportedError, match=r"takes the acceleration 'end.acceleration.x'"):
         simulate(masses, controller=K.renamed(inputs=["q:a", "end.acceleration.x"]), **short)

@@ -9,7 +9,7 @@ import pytest
 import alembert as al
 from alembert.errors import NumericalError
 from alembert.model import Placement
-from alembert.simulate import closed_loops, load_run, result, simulate
+from alembert.simulate import chart_equation, load_run, result, simulate
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
 from alembert.verify.mechanisms import four_bars, parallelogram
@@ -94,18 +94,18 @@ def test_resumed_before_a_passage_with_the_same_bits(tmp_path):
 def test_collocation_has_its_order_and_refuses_what_it_cannot_do():
     """y' = y: the error falls like the sixteenth power; a slope that jumps everywhere does not converge."""
     y, scale = np.array([1.0]), lambda y: 1e-12 + 1e-12 * np.abs(y)
-    found = closed_loops.across(lambda t, y: y, 0.0, y, 1.0, None, scale)
+    found = chart_equation.across(lambda t, y: y, 0.0, y, 1.0, None, scale)
     np.testing.assert_allclose(found.end, np.e, rtol=1e-13)
     np.testing.assert_allclose(found(np.array([0.0, 0.5, 1.0]))[0], np.exp([0.0, 0.5, 1.0]), rtol=1e-9)
     rng = np.random.default_rng(1)
-    assert closed_loops.across(lambda t, y: rng.normal(size=1), 0.0, y, 1.0, None, scale) is None
-    assert closed_loops.across(lambda t, y: y * np.nan, 0.0, y, 1.0, None, scale) is None
+    assert chart_equation.across(lambda t, y: rng.normal(size=1), 0.0, y, 1.0, None, scale) is None
+    assert chart_equation.across(lambda t, y: y * np.nan, 0.0, y, 1.0, None, scale) is None
 
 
 def test_a_place_that_cannot_be_passed_is_told(monkeypatch):
     model = four_bars(2)
     q, v = parallelogram(model, 0.0, -1.0)
-    monkeypatch.setattr(closed_loops, "across", lambda *_: None)
+    monkeypatch.setattr(chart_equation, "across", lambda *_: None)
     with pytest.raises(NumericalError, match=r"lose rank at about t = 0.7.*cannot be followed through"):
         simulate(model, q, v, duration=1.0, tolerance=1e-8)
 
@@ -114,8 +114,8 @@ def test_a_lost_balance_of_loops_is_an_error(monkeypatch):
     """Without passages the energy goes; a run that has lost more than the limit is refused."""
     model = four_bars(2)
     q, v = parallelogram(model, 0.0, -1.0)
-    monkeypatch.setattr(closed_loops.Approach, "ahead", np.inf)
-    monkeypatch.setattr(closed_loops.Approach, "near", False)
+    monkeypatch.setattr(chart_equation.Approach, "ahead", np.inf)
+    monkeypatch.setattr(chart_equation.Approach, "near", False)
     monkeypatch.setattr(result, "KEPT", 1e-12)
     monkeypatch.setattr(result, "KEPT_BY_STEPS", 1e-12)
     monkeypatch.setattr(sys.modules["alembert.simulate.run"], "LOST", 1e-12)

@@ -222,6 +222,15 @@ def test_refusals():
         StateFilter(CART, encoders(), process=1.0, center=1.0)
     with pytest.raises(ArgumentError, match=r"steps is 0, expected a whole number from 1"):
         StateFilter(CART, encoders(), process=1.0, steps=0)
+    plain = StateFilter(CART, encoders(), process=1.0)
+    with pytest.raises(ArgumentError, match=r"start: deviations is -1, expected numbers from zero on"):
+        plain.start(deviations=-1)
+    with pytest.raises(ArgumentError, match=r"start: deviations is \{'x': 1\}, expected numbers"):
+        plain.start(deviations={"x": 1})
+    with pytest.raises(
+        ArgumentError, match=r"StateFilter.predict: efforts is \[nan, 0\], expected finite numbers"
+    ):
+        plain.predict(plain.start(deviations=0.1), [float("nan"), 0])
     with pytest.raises(ArgumentError, match=r"estimate: no parameter 'mass'"):
         StateFilter(CART, encoders(), process=1.0, estimate=["mass"])
     with pytest.raises(ArgumentError, match=r"drift: no estimated parameter 'mass'"):
@@ -260,6 +269,18 @@ def test_refusals():
         found.correct(start, {"gyro": 1.0})
     with pytest.raises(ArgumentError, match=r"sensor 'slide' reads shape \(2,\), expected \(1,\)"):
         found.correct(start, {"slide": [1.0, 2.0]})
+    with pytest.raises(ArgumentError, match=r"correct: the sample of 'slide' is 'a', expected numbers"):
+        found.correct(start, {"slide": "a"})
+    with pytest.raises(ArgumentError, match=r"StateFilter.correct: efforts is .* expected finite numbers"):
+        found.correct(start, {"slide": [0.0]}, efforts=[np.inf, 0])
+    given = {"duration": 0.2, "step": 0.01, "controller": found.controller(start)}
+    for other in (encoders(0.04), encoders(offset=0.01), encoders(delay=0.02)):
+        with pytest.raises(
+            ArgumentError, match=r"made for .*every 0.02 s from 0 s on; the run has .*old samples"
+        ):
+            al.simulate(CART, sensors=other, **given)
+    faster = encoders(0.01)  # new samples whenever the filter asks
+    assert al.simulate(CART, sensors=faster, **given).reason
     with pytest.raises(ArgumentError, match=r"law is 3, expected a function"):
         found.controller(start, 3)
     with (

@@ -193,6 +193,7 @@ def test_sliding_design_keeps_what_it_proves():
         ({"slope": "a"}, "slope is 'a', expected numbers"),
         ({"reach": [1.0, 2.0]}, r"reach is \[1.0, 2.0\], expected a number above zero"),
         ({"inertia": "a"}, "inertia is 'a', expected numbers"),
+        ({"angle": 60.0}, "angle is 60.0, expected at most pi, in rad"),
         ({"disturbance": -1.0}, "disturbance is -1.0, expected a number of zero or more"),
         ({"inertia_error": 2.0}, "inertia_error is 2 kg m.2, and the least moment of inertia 1; nothing"),
     ],

@@ -88,6 +88,8 @@ def test_a_regulator_and_a_weight_that_it_does_not_know():
     brief = al.certify(model, regulator, {"payload": (1, 3)}, holding="each", members=2, duration=0.4)
     flown = 0.4 * -brief.worst_decay  # a third of the motion is left: the page does not hide it
     assert any(f"come to rest; they are short, {flown:.2g} times 1/decay" in text for text in brief.holds)
+    hasty = al.certify(model, regulator, {"payload": (1, 3)}, holding="each", members=2, duration=0.1)
+    assert any("not come to rest" in text and "they are short" in text for text in hasty.breaks)
     assert means.deviations[:, -1].max() > 0.05  # 1 kg more or less at 1 m against some 70 N m/rad
 
 
@@ -108,6 +110,20 @@ def test_what_is_refused(masses, law):
         al.certify(masses, law.law, {"stiffness": (1, 2)})
     with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
         al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
+    for given, sentence in (
+        ({"tolerance": 0.0}, r"certify: tolerance is 0.0, expected a positive number"),
+        ({"members": 0}, r"certify: members is 0, expected a whole number"),
+        ({"duration": -1.0}, r"certify: duration is -1.0, expected a positive number"),
+        ({"disturbance": [1.0, 2, 3]}, r"certify: disturbance is \[1.0, 2, 3\], expected a number or"),
+    ):
+        with pytest.raises(al.ArgumentError, match=sentence):
+            al.certify(masses, law, {"stiffness": (1, 2)}, **given)
+    design = control.lqr(law.about, 1.0)
+    with pytest.raises(
+        al.ArgumentError,
+        match=r"is of type StateFeedback, .*; the controller of this StateFeedback is its .controller",
+    ):
+        al.certify(masses, design, {"stiffness": (1, 2)})
 
 
 def test_a_free_flying_vehicle_with_a_closed_loop():

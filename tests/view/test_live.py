@@ -1,5 +1,7 @@
-"""The live viewer: what its sliders do, without a browser, and that it listens to this machine only."""
+"""The live viewer: what its program says reaches the page, and it listens to this machine only."""
 
+import http.client
+import json
 import socket
 import urllib.error
 import urllib.request
@@ -9,134 +11,82 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.errors import UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.view import window
 
-pytest.importorskip("viser")
+
+def asked(viewer, name):
+    """What a page gets that asks for it."""
+    with urllib.request.urlopen(viewer.url + name, timeout=30) as answer:
+        assert answer.status == 200
+        return answer.read().decode()
 
 
-def test_sliders_move_the_model():
+def test_a_configuration_reaches_the_page():
     model = al.library.arm7()
     with al.view(model, open_browser=False, port=18600) as viewer:
         assert viewer.url.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(viewer.url, timeout=30) as answer:
-            assert answer.status == 200
-        sliders = {slider.name: (slider, handle) for slider, handle in viewer._control.handles}
-        assert list(sliders) == list(model.speed_names)
-        slider, handle = sliders["joint2"]
-        assert (handle.min, handle.max) == (model.lower_limits[1], model.upper_limits[1])
-        handle.value = 1.0
-        viewer._control.changed(slider)
-        q = viewer._control.q
-        assert q[1] == pytest.approx(1.0)
-        np.testing.assert_allclose(
-            viewer.body_position("link7"), model.frame_pose(q, "link7").translation, atol=1e-12
-        )
-        viewer._control.reset()
-        np.testing.assert_allclose(
-            viewer.body_position("link7"),
-            model.frame_pose(viewer._control.start, "link7").translation,
-            atol=1e-12,
-        )
+        assert '<script defer src="connected.js">' in asked(viewer, "")
+        data = json.loads(asked(viewer, "scenes"))
+        assert [s["name"] for s in data["scenes"][0]["posing"]["sliders"]] == list(model.speed_names)
+        assert json.loads(asked(viewer, "wanted")) == {"number": 0}
+        q = np.array([0.3, 0.6, 0.0, -1.4, 0.0, 1.0, 0.0])
+        viewer.set(q)
+        wanted = json.loads(asked(viewer, "wanted"))
+        assert wanted["number"] == 1
+        np.testing.assert_allclose(wanted["x"], q, atol=1e-15)
+        poses = np.array(wanted["poses"]).reshape(-1, 12)
+        # pages have 7 digits
+        for row, body in zip(poses, data["scenes"][0]["bodies"], strict=True):
+            X = model.frame_pose(q, body)
+            np.testing.assert_allclose(row, [*X.rotation.ravel(), *X.translation], atol=1e-6)
+        with pytest.raises(ArgumentError, match=r"q has shape \(2,\)"):
+            viewer.set([0.1, 0.2])
         with pytest.raises(UnsupportedError, match="seek: the viewer shows a model at rest"):
             viewer.seek(1.0)
         assert "at http://127.0.0.1" in repr(viewer)
+        assert viewer.url in viewer._repr_html_()
     assert "stopped" in repr(viewer)
+    assert viewer._repr_html_() == "<p>Viewer of &#x27;arm7&#x27; stopped</p>"
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", urlsplit(viewer.url).port)) != 0
 
 
-def four_bar():
-    builder = al.ModelBuilder("four_bar")
-    builder.body(
-        "crank", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="a"
-    )
-    builder.body(
-        "coupler",
-        al.Inertia.rod(1.0, (0, 0, 0), (2, 0, 0)),
-        joint=al.Revolute((0, 1, 0)),
-        joint_name="b",
-        parent="crank",
-        placement=(1, 0, 0),
-    )
-    builder.body(
-        "rocker",
-        al.Inertia.rod(1.0, (0, 0, 0), (1.5, 0, 0)),
-        joint=al.Revolute((0, 1, 0)),
-        joint_name="c",
-        placement=(2.0, 0, 0),
-    )
-    builder.frame("coupler_end", "coupler", (2, 0, 0)).frame("rocker_end", "rocker", (1.5, 0, 0))
-    return builder.loop("pin", al.Revolute((0, 1, 0)), "coupler_end", "rocker_end").build()
-
-
-def test_loops_stay_closed_when_a_slider_moves():
-    model = four_bar()
-    start = model.assemble([-1.0, 0.8, -1.3]).q
+def test_the_page_goes_where_the_program_says(chromium):
+    """Sliders and picture of a model, a ball among its joints; the time of a motion; the first of several scenes."""
+    builder = al.ModelBuilder("ball")
+    builder.body("cart", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="slide")
+    builder.body("ball", al.Inertia.sphere(1.0, 0.1), joint=al.Spherical(), joint_name="ball", parent="cart")
+    model = builder.build()
+    start = model.random_configuration(3)
     with al.view(model, start, open_browser=False, port=18610) as viewer:
-        slider, handle = viewer._control.handles[0]
-        handle.value = float(start[0] + 0.2)
-        viewer._control.changed(slider)
-        q = viewer._control.q
-        assert np.max(np.abs(model.constraint_residual(q))) < 1e-9
-        assert q[0] == pytest.approx(start[0] + 0.2, abs=1e-6)  # a slider has a step
-        assert viewer._control.handles[2][1].value == pytest.approx(q[2], abs=1e-2)
-
-
-def test_joints_follow_a_frame_that_is_dragged():
-    model = al.library.arm7()
-    q = np.array([0.3, 0.6, 0.0, -1.4, 0.0, 1.0, 0.0])
-    with al.view(model, q, open_browser=False, port=18615) as viewer:
-        reaching = viewer._control.reaching
-        reaching.follow()  # nothing is chosen
-        assert viewer._control.q is not None
-        np.testing.assert_array_equal(viewer._control.q, q)
-        reaching.choice.value = "tool"
-        reaching.choose()
-        start = np.array(reaching.handle.position)
-        np.testing.assert_allclose(start, model.frame_pose(q, "tool").translation, atol=1e-12)
-        reaching.handle.position = start + np.array([-0.1, 0.15, -0.05])
-        reaching.follow()
-        assert reaching.message.value == "reached"
-        q = viewer._control.q
-        # what `reach` was asked for: 1e-6
+        chromium.open(viewer.url)
+        chromium.wait_for("!!window.alembert")
+        assert chromium.evaluate("alembert.current.problem") is None
+        q = model.integrate(start, [0.2, 0.1, -0.2, 0.4])
+        viewer.set(q)
+        chromium.wait_for("Math.abs(alembert.current.x[3] - 0.4) < 1e-12")
         np.testing.assert_allclose(
-            model.frame_pose(q, "tool").translation, reaching.handle.position, atol=2e-6
+            chromium.evaluate("[...alembert.current.x]")[1:], [0.1, -0.2, 0.4], atol=1e-12
         )
-        assert np.all((q >= model.lower_limits) & (q <= model.upper_limits))
-        handle = viewer._control.handles[1][1]
-        assert handle.value == pytest.approx(q[1], abs=1e-2)  # a slider has a step
-        reaching.handle.position = start + np.array([5.0, 0.0, 0.0])
-        reaching.follow()
-        assert reaching.message.value.startswith("out of reach: position of tool by ")
-        viewer._control.reset()
-        np.testing.assert_allclose(reaching.handle.position, start, atol=1e-12)
-        reaching.turns.value = True
-        reaching.choose()
-        reaching.follow()
-        assert reaching.message.value == "reached"
-        reaching.choice.value = "nothing"
-        reaching.choose()
-        assert reaching.handle is None
-
-
-def test_a_motion_has_a_timeline():
-    model = al.library.satellite()
-    run = al.simulate(model, model.neutral(), [0.3, 0.1, 0.2, 0, 0, 0, 1, 2, 3], duration=1.0)
-    with al.view(run, open_browser=False, port=18620) as viewer:
-        viewer.seek(1.0)
-        expected = run.model.frame_pose(run.q[-1], "rotor_x").translation
-        np.testing.assert_allclose(viewer.body_position("rotor_x"), expected, atol=1e-9)
-        viewer.seek(0.0)
-        viewer._control.toggle()
-        for _ in range(200):
-            if viewer._control.time > 0.02:
-                break
-            viewer._stopped.wait(0.02)
-        assert viewer._control.time > 0.02
-        viewer._control.slider.value = 0.5
-        viewer._control.playing = False
-        viewer._control._scrubbed()
+        # as sliders alone would have posed it, to the 7 digits of what was sent
+        drawn, own = (
+            chromium.evaluate(f"{pose}alembert.current.stage.body(1).elements")
+            for pose in ("", "alembert.current.pose(), ")
+        )
+        np.testing.assert_allclose(drawn, own, atol=1e-6)
+    linear = al.linearize(al.library.acrobot(), [-np.pi / 2, 0.0])
+    with al.view(linear.modes(), open_browser=False, port=18620) as viewer:
+        chromium.open(viewer.url)
+        chromium.wait_for("!!window.alembert")
+        assert chromium.evaluate("document.querySelectorAll('[role=tab]').length") == 2
+        viewer.seek(0.5)
+        chromium.wait_for("alembert.current.time === 0.5")
+        with pytest.raises(ArgumentError, match="seek: t is nan, expected a time in seconds"):
+            viewer.seek(float("nan"))
+    chromium.open("about:blank")
+    chromium.messages.clear()  # that the program has ended
+    chromium.requests.clear()
 
 
 def test_in_a_notebook_the_page_is_inline(monkeypatch):
@@ -172,69 +122,55 @@ def test_names_run_no_script_in_the_live_viewer(chromium):
     with al.view(run, open_browser=False, port=18630) as viewer:
         chromium.open(viewer.url)
         chromium.wait_for("document.body.textContent.includes('torques [N m]')")
-        chromium.evaluate(  # open what is folded
-            "for (const e of document.querySelectorAll('input[type=checkbox], .mantine-Paper-root *'))"
-            " if (e.childElementCount === 0 && e.click) e.click()"
-        )
+        chromium.evaluate("for (const e of Object.values(alembert.current.switches)) e.click()")
         chromium.evaluate("new Promise(done => setTimeout(done, 300))")
         assert chromium.evaluate("window.hacked") is None
         assert chromium.evaluate("document.querySelectorAll('img[src=x]').length") == 0
     chromium.open("about:blank")
-    chromium.messages.clear()  # what viser's own page has to say
+    chromium.messages.clear()  # that the program has ended
     chromium.requests.clear()
 
 
 # --- who may talk to it -------------------------------------------------------------------------------------
 
 
-def connect(url, port, **headers):
-    """A WebSocket client; what it is told first, or the status with which it is refused."""
-    client = pytest.importorskip("websockets.sync.client")
-    import viser
-    from websockets.exceptions import InvalidStatus
-
-    try:
-        with client.connect(
-            url,
-            sock=socket.create_connection(("127.0.0.1", port), timeout=30),
-            subprotocols=[f"viser-v{viser.__version__}"],
-            **headers,
-        ) as connection:
-            return connection.recv(timeout=30)
-    except InvalidStatus as error:
-        return error.response.status_code
+def status(viewer, path, **headers):
+    """Of the answer to a request with these headers alone."""
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(viewer.url).port, timeout=30)
+    connection.putrequest("GET", path, skip_host=True)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    with connection.getresponse() as answer:
+        return answer.status
 
 
 def test_only_its_own_page_may_talk_to_it():
     with al.view(al.library.pendulum(), open_browser=False, port=18630) as viewer:
         port = urlsplit(viewer.url).port
-        own = viewer.url.replace("http:", "ws:").rstrip("/")
-        origin = f"http://127.0.0.1:{port}"
-        assert isinstance(connect(own, port, origin=origin), bytes)
-        assert isinstance(connect(own, port), bytes)  # a program that was given the address
-        assert isinstance(
-            connect(own.replace("127.0.0.1", "localhost"), port, origin=f"http://localhost:{port}"), bytes
-        )
-        bare = f"ws://127.0.0.1:{port}"
-        for url, sent in (
-            (own, "http://example.com"),
-            (own, f"https://127.0.0.1:{port}"),
-            (own, f"http://127.0.0.1:{port + 1}"),
-            (own, "null"),
-            (
-                own.replace("127.0.0.1", "example.com"),
-                f"http://example.com:{port}",
-            ),  # a name that points here
-            (bare, origin),
-            (f"{bare}/", None),
-            (f"{bare}/{'x' * 22}", origin),
-            (own[:-1], origin),
-        ):
-            assert connect(url, port, origin=sent) == 403, (url, sent)
+        host, own = f"127.0.0.1:{port}", urlsplit(viewer.url).path
+        for name in ("", "scenes", "wanted", "connected.js"):
+            assert status(viewer, own + name, Host=host, Origin=f"http://{host}") == 200
+            assert status(viewer, own + name, Host=host) == 200  # a program that was given the address
+            assert (
+                status(viewer, own + name, Host=f"localhost:{port}", Origin=f"http://localhost:{port}") == 200
+            )
+            for path, given, origin in (
+                (own, host, "http://example.com"),
+                (own, host, f"https://{host}"),
+                (own, host, f"http://127.0.0.1:{port + 1}"),
+                (own, host, "null"),
+                (own, f"example.com:{port}", f"http://example.com:{port}"),  # a name that points here
+                ("/", host, f"http://{host}"),
+                (f"/{'x' * 22}/", host, f"http://{host}"),
+                (own[:-2] + "/", host, f"http://{host}"),
+            ):
+                assert status(viewer, path + name, Host=given, Origin=origin) == 403, (path, given, origin)
+        assert status(viewer, own + "page.html", Host=host) == 404
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            connection.sendall(f"GET /\xff\xfe/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode("latin-1"))
+            connection.sendall(f"GET /\xff\xfe/ HTTP/1.1\r\nHost: {host}\r\n\r\n".encode("latin-1"))
             assert b" 403 " in connection.recv(64)
-        for url in (f"http://127.0.0.1:{port}/", viewer.url[:-2]):
+        for url in (f"http://{host}/", viewer.url[:-2]):
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(url, timeout=30)
 
@@ -246,17 +182,4 @@ def test_two_viewers_have_two_tokens():
     ):
         assert urlsplit(one.url).path != urlsplit(two.url).path
         for viewer in (one, two):
-            with urllib.request.urlopen(viewer.url, timeout=30) as answer:
-                assert answer.status == 200
-
-
-def test_a_server_that_does_not_ask_the_guard_is_not_used(monkeypatch):
-    from contextlib import nullcontext
-
-    from alembert.view.served import Guard
-
-    monkeypatch.setattr(Guard, "installed", lambda self: nullcontext())
-    with pytest.raises(
-        UnsupportedError, match="this version of viser cannot be told to refuse foreign pages"
-    ):
-        al.view(al.library.pendulum(), open_browser=False, port=18660)
+            assert asked(viewer, "").startswith("<!DOCTYPE html>")

@@ -123,7 +123,7 @@ def test_members_of_a_batch():
         batch.motion(2)
 
 
-HEAVY = """alembert.engine alembert.simulate alembert.view alembert.linear alembert.cli llvmlite matplotlib viser
+HEAVY = """alembert.engine alembert.simulate alembert.view alembert.linear alembert.cli llvmlite matplotlib
 scipy.linalg scipy.optimize scipy.sparse scipy.signal
 xarray pandas mujoco control dask sksundae trimesh PIL IPython pydantic typer rich"""
 
@@ -143,7 +143,7 @@ def test_pages_need_none_of_the_extras():
     """A page is written with NumPy alone."""
     code = """
 import sys
-for name in ("matplotlib", "viser", "xarray", "pandas", "trimesh", "PIL", "IPython"):
+for name in ("matplotlib", "xarray", "pandas", "trimesh", "PIL", "IPython"):
     sys.modules[name] = None
 import alembert as al
 print(len(al.view(al.library.pendulum(), inline=True).html) > 100000)

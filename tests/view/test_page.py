@@ -221,6 +221,34 @@ def test_joints_follow_a_body_that_is_pulled(tmp_path, load):
     assert browser.evaluate("alembert.current.hand.mode") == ""
 
 
+def test_a_body_that_was_turned_by_the_mouse_keeps_its_attitude(tmp_path, load):
+    """With Shift the body turns about the point that is held; pulled on without, it goes there as it is then."""
+    model = al.library.arm7()
+    start = np.array([0.3, 0.6, 0.0, -1.4, 0.0, 1.0, 0.0])
+    browser = load(write_html(tmp_path / "turned.html", model, q=start))
+    held = model.frame_pose(start, "link7")
+    target = held.translation + np.array([-0.05, 0.04, 0.03])
+    turn = f"""(() => {{ const p = alembert.current, h = p.hand, s = p.stage, i = s.data.bodies.indexOf("link7");
+const at = (v) => v.applyMatrix4(s.root.matrixWorld);
+h.grip(i, at(new THREE.Vector3(...{held.translation.tolist()})));
+h.turn(30, 20);
+for (let k = 0; k < 12; k++) h.advance();
+const first = [...p.x];
+h.to(at(new THREE.Vector3(...{target.tolist()})));
+for (let k = 0; k < 12; k++) h.advance();
+h.release();
+return [first, [...p.x], p.notice.textContent]; }})()"""
+    first, last, notice = browser.evaluate(turn)
+    assert notice == ""
+    turned, moved = (model.frame_pose(np.array(x), "link7") for x in (first, last))
+    # to what the page asks for: 1e-4 of the length of a link, and of a radian
+    np.testing.assert_allclose(turned.translation, held.translation, atol=1e-4)
+    np.testing.assert_allclose(moved.translation, target, atol=1e-4)
+    np.testing.assert_allclose(moved.rotation, turned.rotation, atol=2e-4)
+    angle = np.arccos((np.trace(held.rotation.T @ turned.rotation) - 1) / 2)
+    assert angle == pytest.approx(np.hypot(30, 20) / 150, abs=2e-4)
+
+
 def test_a_floor_is_drawn_and_does_not_shrink_the_rest(tmp_path, load):
     model = al.library.pendulum()
     floor = al.Visual(al.Box((500.0, 500.0, 0.1)), al.Placement((0, 0, -2)))

@@ -187,7 +187,6 @@ _EXTRAS = {
     "xarray": "data",
     "h5netcdf": "data",
     "matplotlib": "view",
-    "viser": "view",
     "plotly": "view",
     "mujoco": "mjcf",
     "control": "control",

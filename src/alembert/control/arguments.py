@@ -19,6 +19,8 @@ def numbers(function: str, name: str, value: Any) -> Array:
     """Finite real numbers."""
     try:
         x = np.asarray(value)
+        if x.dtype.kind in "USM":
+            raise TypeError
         x = x.real if np.iscomplexobj(x) and not np.any(x.imag) else x
         x = x.astype(float, casting="same_kind" if np.iscomplexobj(x) else "unsafe")
     except (TypeError, ValueError):
@@ -54,7 +56,12 @@ def weight(function: str, name: str, value: Any, signals: Sequence[str], *, defi
         x = np.diag(diagonal)
         _definite(function, name, diagonal.min(initial=np.inf), diagonal.max(initial=0.0), definite)
         return x
-    if x.shape != (n, n) or not np.allclose(x, x.T, rtol=1e-9, atol=1e-12 * np.abs(x).max(initial=0.0)):
+    if x.shape == (n, n) and not np.allclose(x, x.T, rtol=1e-9, atol=1e-12 * np.abs(x).max(initial=0.0)):
+        raise ArgumentError(
+            f"{function}: {name} differs from its transpose by {np.abs(x - x.T).max():.4g}, expected a symmetric matrix for "
+            f"{', '.join(signals)}"
+        )
+    if x.shape != (n, n):
         raise ArgumentError(
             f"{function}: {name} has shape {np.shape(value)}, expected a number, {n} numbers or a symmetric matrix "
             f"({n}, {n}) for {', '.join(signals)}"
@@ -206,6 +213,8 @@ def read_system(function: str, name: str, given: Any, gains: bool = False, uncer
         hint = "give systems one by one"
     elif type(given).__name__ == "Model":
         hint = "al.linearize(model, q) makes one"
+    elif type(given).__name__ == "LargeSystem":
+        hint = "its reduced(order).system is one"
     else:
         hint = "al.control.tf(...), al.control.StateSpace(A, B, C, D) or al.linearize(model, q) make one"
     raise ArgumentError(

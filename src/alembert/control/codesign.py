@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, is_number
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import static
@@ -183,7 +183,7 @@ def pareto(
     for s in given:
         if found:
             start, gain = found[-1].values, -found[-1].controller.D
-        problem = _Codesign(make, ranges, s, feedback, gain)
+        problem = _Codesign(make, ranges, s, feedback, gain, "pareto")
         found.append(problem.solve(problem.start(start)))
     return ParetoFront(tuple(found))
 
@@ -204,39 +204,56 @@ class Matrices(NamedTuple):
 class _Codesign:
     """The function of shares of ranges, and of gains of output feedback behind them."""
 
-    def __init__(self, make: Any, ranges: Any, share: float, feedback: str, gain: Any) -> None:
+    def __init__(
+        self, make: Any, ranges: Any, share: float, feedback: str, gain: Any, function: str = "codesign"
+    ) -> None:
+        self.function = function
         if feedback not in FEEDBACK:
-            raise ArgumentError(f"codesign: feedback is {feedback!r}, expected one of {', '.join(FEEDBACK)}")
+            raise ArgumentError(
+                f"{self.function}: feedback is {feedback!r}, expected one of {', '.join(FEEDBACK)}"
+            )
         if not 0 <= share <= 1:
-            raise ArgumentError(f"codesign: share is {share!r}, expected a number from 0 to 1")
+            raise ArgumentError(f"{self.function}: share is {share!r}, expected a number from 0 to 1")
         self.make, self.share, self.feedback = make, float(share), feedback
         self.names = list(ranges)
         limits = []
         for name, given in ranges.items():
             pair = np.asarray(given, dtype=float)
             if pair.shape != (2,) or not pair[0] < pair[1]:
-                raise ArgumentError(f"codesign: the range of {name!r} is {given!r}, expected (low, high)")
+                raise ArgumentError(
+                    f"{self.function}: the range of {name!r} is {given!r}, expected (low, high)"
+                )
             limits.append(pair)
         if not limits:
-            raise ArgumentError("codesign: ranges is empty, expected parameters with (low, high)")
+            raise ArgumentError(f"{self.function}: ranges is empty, expected parameters with (low, high)")
         self.low, self.width = np.array(limits)[:, 0], np.diff(np.array(limits))[:, 0]
         self.gain = gain
 
     def start(self, given: Mapping[str, float] | None) -> Array:
         x = np.full(len(self.names), 0.5)
         for name, value in (given or {}).items():
-            check_known("codesign: start: there is no parameter", name, self.names)
+            check_known(f"{self.function}: start: there is no parameter", name, self.names)
             k = self.names.index(name)
-            x[k] = np.clip((value - self.low[k]) / self.width[k], 0.0, 1.0)
+            share = (value - self.low[k]) / self.width[k]
+            if not -1e-9 <= share <= 1 + 1e-9:
+                low, high = self.low[k], self.low[k] + self.width[k]
+                raise ArgumentError(
+                    f"{self.function}: start: {name!r} is {value!r}, expected {low:g} to {high:g}"
+                )
+            x[k] = np.clip(share, 0.0, 1.0)
         if self.feedback != "output":
             return x
         plant = self._point(x).plant
         p, m = plant.shape
-        K = np.zeros((m, p)) if self.gain is None else arguments.matrix("codesign", "gain", self.gain, m, p)
+        K = (
+            np.zeros((m, p))
+            if self.gain is None
+            else arguments.matrix(self.function, "gain", self.gain, m, p)
+        )
         if not np.all(np.linalg.eigvals(plant.A - plant.B @ K @ plant.C).real < 0):
             raise ArgumentError(
-                "codesign: with this gain the loop is not stable at the start; give gain= one that makes it so (`tune` or "
-                "`place_by_outputs` find some)"
+                f"{self.function}: with this gain the loop is not stable at the start; give gain= one that makes it so "
+                "(`tune` or `place_by_outputs` find some)"
             )
         return np.concatenate([x, K.ravel()])
 
@@ -244,12 +261,18 @@ class _Codesign:
         return dict(zip(self.names, (self.low + self.width * x[: len(self.names)]).tolist(), strict=True))
 
     def _point(self, x: Array) -> DesignPoint:
-        point = self.make(**self._values(x))
+        values = self._values(x)
+        point = self.make(**values)
         if not isinstance(point, DesignPoint):
-            raise ArgumentError(f"codesign: make gave {type(point).__name__}, expected a DesignPoint")
+            raise ArgumentError(f"{self.function}: make gave {type(point).__name__}, expected a DesignPoint")
         if point.plant.is_discrete or np.any(point.plant.D):
             raise ArgumentError(
-                "codesign: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"
+                f"{self.function}: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"
+            )
+        if not is_number(point.structure):
+            listed = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+            raise ArgumentError(
+                f"{self.function}: the cost of the structure is {point.structure!r} at {listed}, expected a finite number"
             )
         return point
 
@@ -263,7 +286,9 @@ class _Codesign:
         if self.feedback == "state":
             return static(-lqr(G, point.Q, point.R).K, inputs=G.state_names, outputs=G.input_names)
         if point.sensor is None:
-            raise ArgumentError("codesign: feedback 'lqg' needs the sensors' noise, DesignPoint(sensor=...)")
+            raise ArgumentError(
+                f"{self.function}: feedback 'lqg' needs the sensors' noise, DesignPoint(sensor=...)"
+            )
         W = np.eye(np.shape(point.disturbance)[1])
         return lqg(G, point.Q, point.R, W, point.sensor, through=point.disturbance).controller
 
@@ -275,10 +300,10 @@ class _Codesign:
             G.A,
             G.B,
             np.eye(G.order) if self.feedback == "state" else G.C,
-            arguments.matrix("codesign", "disturbance", point.disturbance, rows=G.order),
-            arguments.weight("codesign", "Q", point.Q, G.state_names),
-            arguments.weight("codesign", "R", point.R, G.input_names, definite=True),
-            arguments.weight("codesign", "sensor", noise, G.output_names),
+            arguments.matrix(self.function, "disturbance", point.disturbance, rows=G.order),
+            arguments.weight(self.function, "Q", point.Q, G.state_names),
+            arguments.weight(self.function, "R", point.R, G.input_names, definite=True),
+            arguments.weight(self.function, "sensor", noise, G.output_names),
             float(point.structure),
         )
 
@@ -344,7 +369,7 @@ class _Codesign:
         """A step, in ranges, of the size of what moves, and the matrices along their slopes in the parameter k."""
         assert point.slopes is not None
         name = self.names[k]
-        check_known("codesign: slopes: there is no parameter", name, point.slopes)
+        check_known(f"{self.function}: slopes: there is no parameter", name, point.slopes)
         d, now = point.slopes[name], [np.asarray(x) for x in self.matrices(point)]
         given = (
             d.A,
@@ -363,7 +388,7 @@ class _Codesign:
         for what, x, y in zip(_WORDS, moved, now, strict=True):
             if x.ndim and x.shape != np.shape(y):
                 raise ArgumentError(
-                    f"codesign: the slope of {what} in {name!r} has shape {x.shape}, expected {np.shape(y)}"
+                    f"{self.function}: the slope of {what} in {name!r} has shape {x.shape}, expected {np.shape(y)}"
                 )
         sizes = [np.abs(y).max(initial=0.0) for y in now]
         rates = [np.abs(x).max(initial=0.0) / size for x, size in zip(moved, sizes, strict=True) if size > 0]
@@ -376,7 +401,7 @@ class _Codesign:
         bounds = [(0.0, 1.0)] * n + [(None, None)] * (len(x) - n)
         first = self.cost(x)[0]
         if not np.isfinite(first):
-            raise NumericalError("codesign: the closed loop is not stable at the start")
+            raise NumericalError(f"{self.function}: the closed loop is not stable at the start")
         scale = max(abs(first), 1e-300)
 
         def value(x: Array) -> tuple[float, Array]:
@@ -444,7 +469,9 @@ def lightest(
             raise ArgumentError(f"lightest: {name} is {value!r}, expected a limit above zero")
     if feedback not in ("state", "output"):
         raise ArgumentError(f"lightest: feedback is {feedback!r}, expected 'state' or 'output'")
-    return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain), effort, response).solve(start, iterations)
+    return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain, "lightest"), effort, response).solve(
+        start, iterations
+    )
 
 
 def _parts(m: Matrices) -> tuple[Any, ...]:

@@ -112,7 +112,7 @@ def gap(G1: StateSpace, G2: StateSpace) -> float:
     return below if below == 1 else max(below, _directed(first, second), _directed(second, first))
 
 
-@takes_systems()
+@takes_systems(gains=True)
 def ncf_margin(G: StateSpace, K: StateSpace, *, sign: int = -1) -> float:
     """b of (2), with negative feedback unless `sign` is 1; zero where the loop is not stable."""
     K = K if sign == 1 else -K

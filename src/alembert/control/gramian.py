@@ -194,7 +194,7 @@ def gramians(G: StateSpace) -> tuple[Array, Array]:
 
 @takes_systems()
 def hankel_singular_values(G: StateSpace) -> Array:
-    G = stable_continuous("hankel_singular_values", G)
+    G = stable_continuous("hankel_singular_values", G.balanced_scales())
     S, R = gramian_factors(G.A, G.B, G.C)
     return np.linalg.svd(R.T @ S, compute_uv=False)
 
@@ -303,7 +303,7 @@ def stable_continuous(function: str, G: StateSpace) -> StateSpace:
 
     bad = G.decay()
     # within rounding of the axis (the unit circle) nothing is stable
-    if np.any(bad >= -1e-14 * (1.0 if G.is_discrete else np.abs(G.A).max(initial=0.0))):
+    if np.any(bad >= -1e-14 * (1.0 if G.is_discrete else np.abs(G.balanced_scales().A).max(initial=0.0))):
         pole = np.linalg.eigvals(G.A)[int(np.argmax(bad))]
         raise NumericalError(
             f"{function}: the system is not stable, it has the pole {pole:.6g}; split it first (`split_stable`)"

@@ -52,6 +52,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import positive, real, whole
+from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import append, lft, series, static
 from alembert.control.mu_bounds import DeltaBlock
@@ -112,6 +114,10 @@ def hinfsyn(
     of zero it is the optimal one, by (4), as a rule with a state less.
     """
     P = ordered("hinfsyn", P, controls, measurements)
+    if gamma is not None:
+        positive("hinfsyn", "gamma", gamma)
+    positive("hinfsyn", "tolerance", tolerance)
+    real("hinfsyn", "backoff", backoff, "zero or a positive number", least=0.0)
     p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
     wrong = violations(P, p)
     refuse("hinfsyn", wrong, ("i", "ii"))
@@ -431,6 +437,16 @@ def dksyn(
     they were full. A sampled plant is worked on by its bilinear twin, which has the same mu.
     """
     P = ordered("dksyn", P, controls, measurements)
+    whole("dksyn", "iterations", iterations, "a whole number of one or more")
+    whole("dksyn", "order", order, "a whole number of zero or more", least=0)
+    positive("dksyn", "relaxation", relaxation)
+    positive("dksyn", "tolerance", tolerance)
+    if frequency is not None:
+        frequency = arguments.frequencies("dksyn", frequency)
+        if np.any(frequency <= 0) or len(frequency) < 2:
+            raise ArgumentError(
+                f"dksyn: frequency is {frequency.tolist()}, expected two or more in rad/s above zero"
+            )
     m, r = count(P.input_names, controls), count(P.output_names, measurements)
     z, w = P.shape[0] - r, P.shape[1] - m
     takes, gives = sum(b.columns for b in blocks), sum(b.rows for b in blocks)

@@ -293,7 +293,7 @@ def close(function: str, G: StateSpace, F: Array, E: Array | None = None, *, tap
     )
 
 
-def common_dt(function: str, systems: Sequence[StateSpace]) -> float:
+def common_dt(function: str, systems: Sequence[Any]) -> float:
     """The rate of all systems; those without states go along with any."""
     known = [G.dt for G in systems if G.order or G.dt]
     if not known:

@@ -90,6 +90,7 @@ def h2_norm(G: StateSpace) -> float:
     """(1); infinite for an unstable system, and for a continuous one with a direct part."""
     if not G.is_stable or (not G.is_discrete and np.any(G.D)):
         return float("inf")
+    G = G.balanced_scales()  # a Lyapunov equation in units far apart loses all digits
     if not G.is_discrete:
         return float(np.sqrt(max(np.trace(G.C @ lyapunov(G.A, G.B @ G.B.T) @ G.C.T), 0.0)))
     twin = bilinear(G)

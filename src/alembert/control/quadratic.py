@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import positive
+from alembert.arguments import numbers, positive, real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import semidefinite_root
@@ -59,6 +59,22 @@ class StateFeedback:
     X: Array
     poles: Array
     residual: float
+
+    @property
+    def controller(self) -> StateSpace:
+        """u = -K x, as a system from the states to the inputs, by their names."""
+        G = self.plant
+        return StateSpace(
+            np.zeros((0, 0)),
+            None,
+            None,
+            -self.K,
+            G.dt,
+            input_names=G.state_names,
+            output_names=G.input_names,
+            input_units=G.state_units,
+            output_units=G.input_units,
+        )
 
     def closed_loop(self) -> StateSpace:
         """From an additional input to the outputs."""
@@ -84,6 +100,8 @@ class KalmanFilter:
     P: Array
     poles: Array
     residual: float
+    M: Array | None = None
+    """of sampled plants: takes a sample in, x^ + M (y - C x^ - D u)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +152,7 @@ def sampled_lqr(
 def _sampled_regulator(
     function: str, plant: StateSpace, dt: float, Q: Any, R: Any, cross: Any, weigh: str
 ) -> StateFeedback:
-    sampled, n, m = _held(function, plant, dt), *plant.B.shape
+    sampled, n, m = _with_hold(function, plant, dt), *plant.B.shape
     Q, R, S = _cost(function, plant, Q, R, cross, weigh)
     F = np.zeros((n + m, n + m))
     F[:n, :n], F[:n, n:] = plant.A, plant.B
@@ -142,7 +160,7 @@ def _sampled_regulator(
     return _regulator(function, sampled, W[:n, :n], W[n:, n:], W[:n, n:])
 
 
-def _held(function: str, plant: StateSpace, dt: float) -> StateSpace:
+def _with_hold(function: str, plant: StateSpace, dt: float) -> StateSpace:
     """The plant, with inputs that are held for `dt` seconds."""
     if plant.is_discrete:
         raise ArgumentError(
@@ -187,7 +205,7 @@ def sampled_lqe(
 def _sampled_filter(
     function: str, plant: StateSpace, dt: float, process: Any, sensor: Any, through: Any
 ) -> KalmanFilter:
-    sampled = _held(function, plant, dt)
+    sampled = _with_hold(function, plant, dt)
     return _filter(
         function, sampled, _gathered(plant.A.T, _noise(function, plant, process, through), dt), sensor
     )
@@ -212,24 +230,43 @@ def _filter(function: str, plant: StateSpace, noise: Array, sensor: Any) -> Kalm
         "do not see",
         plant.output_names,
     )
-    return KalmanFilter(plant, found.K.T, found.X, found.poles, found.residual)
+    P, C = found.X, plant.C
+    M = np.linalg.solve(C @ P @ C.T + V, C @ P).T if plant.is_discrete else None
+    return KalmanFilter(plant, found.K.T, P, found.poles, found.residual, M)
 
 
-def observer_controller(regulator: StateFeedback, filter: KalmanFilter) -> StateSpace:
-    """u = -K x^ with the estimate of (2), as a system from y to u."""
+def observer_controller(
+    regulator: StateFeedback, filter: KalmanFilter, *, current: bool = False
+) -> StateSpace:
+    """u = -K x^ with the estimate of (2), as a system from y to u.
+
+    Of sampled plants x^ is what was expected of the state before the sample y came in, so that u answers one sample late;
+    with `current` x^ has y in it.
+    """
+    return _observer_controller("observer_controller", regulator, filter, current)
+
+
+def _observer_controller(
+    function: str, regulator: StateFeedback, filter: KalmanFilter, current: bool = False
+) -> StateSpace:
     G, K, L = regulator.plant, regulator.K, filter.L
-    common_dt("observer_controller", [G, filter.plant])
+    common_dt(function, [G, filter.plant])
     if G.order != filter.plant.order or not np.array_equal(G.A, filter.plant.A):
         raise ArgumentError(
-            f"observer_controller: the regulator is of a plant with {G.order} states, the filter of another with "
+            f"{function}: the regulator is of a plant with {G.order} states, the filter of another with "
             f"{filter.plant.order}, expected the same plant"
         )
-    A = G.A - G.B @ K - L @ (G.C - G.D @ K)
+    law = G.A - G.B @ K - L @ (G.C - G.D @ K), L, -K, np.zeros((G.shape[1], G.shape[0]))
+    if current:
+        if filter.M is None or np.any(G.D):
+            which = "has a direct part D" if G.is_discrete else "is continuous"
+            raise ArgumentError(
+                f"{function}: current is for sampled plants without a direct part D; this one {which}"
+            )
+        stays, M = np.eye(G.order) - filter.M @ G.C, filter.M
+        law = (G.A - G.B @ K) @ stays, (G.A - G.B @ K) @ M, -K @ stays, -K @ M
     return StateSpace(
-        A,
-        L,
-        -K,
-        np.zeros((G.shape[1], G.shape[0])),
+        *law,
         G.dt,
         input_names=G.output_names,
         output_names=G.input_names,
@@ -250,11 +287,12 @@ def lqg(
     through: Any = None,
     cross: Any = None,
     weigh: str = "states",
+    current: bool = False,
 ) -> LQG:
-    """Regulator and filter, joined; see `lqr` and `lqe` for the weights."""
+    """Regulator and filter, joined; see `lqr` and `lqe` for the weights, and `observer_controller` for `current`."""
     regulator = _regulator("lqg", plant, *_cost("lqg", plant, Q, R, cross, weigh))
     found = _filter("lqg", plant, _noise("lqg", plant, process, through), sensor)
-    return LQG(observer_controller(regulator, found), regulator, found)
+    return LQG(_observer_controller("lqg", regulator, found, current), regulator, found)
 
 
 @takes_systems()
@@ -269,11 +307,13 @@ def sampled_lqg(
     through: Any = None,
     cross: Any = None,
     weigh: str = "states",
+    current: bool = False,
 ) -> LQG:
-    """A sampled controller of a continuous plant: `sampled_lqr` and `sampled_lqe`, joined. It answers one sample late."""
+    """A sampled controller of a continuous plant: `sampled_lqr` and `sampled_lqe`, joined. It answers one sample late, or
+    with `current` at once, where the computer is fast enough."""
     regulator = _sampled_regulator("sampled_lqg", plant, dt, Q, R, cross, weigh)
     found = _sampled_filter("sampled_lqg", plant, dt, process, sensor, through)
-    return LQG(observer_controller(regulator, found), regulator, found)
+    return LQG(_observer_controller("sampled_lqg", regulator, found, current), regulator, found)
 
 
 @takes_systems()
@@ -297,9 +337,10 @@ def ltr(
         poles = np.sort_complex(np.linalg.eigvals(plant.A - plant.B @ K))
         regulator = StateFeedback(plant, K, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = regulator.plant
-    _check_recovery("ltr", recovery)
+    real("ltr", "recovery", recovery, "a number of zero or more", least=0.0)
     way, W = arguments.process_noise("ltr", G, process, through)
     found = _filter("ltr", G, way @ W @ way.T + recovery * G.B @ G.B.T, sensor)
+    _check_held("ltr", "regulator", "A - B K", regulator)
     return LQG(observer_controller(regulator, found), regulator, found)
 
 
@@ -323,15 +364,22 @@ def output_ltr(
         poles = np.sort_complex(np.linalg.eigvals(plant.A - L @ plant.C))
         filter = KalmanFilter(plant, L, np.full((plant.order, plant.order), np.nan), poles, np.nan)
     G = filter.plant
-    _check_recovery("output_ltr", recovery)
+    real("output_ltr", "recovery", recovery, "a number of zero or more", least=0.0)
     cost, R, S = _cost("output_ltr", G, Q, R, None, "states")
     regulator = _regulator("output_ltr", G, cost + recovery * G.C.T @ G.C, R, S)
+    _check_held("output_ltr", "filter", "A - L C", filter)
     return LQG(observer_controller(regulator, filter), regulator, filter)
 
 
-def _check_recovery(function: str, recovery: float) -> None:
-    if not (recovery >= 0 and np.isfinite(recovery)):
-        raise ArgumentError(f"{function}: recovery is {recovery!r}, expected a number of zero or more")
+def _check_held(function: str, name: str, matrix: str, given: StateFeedback | KalmanFilter) -> None:
+    """Refuse a gain that does not hold the plant."""
+    poles = given.poles
+    growth = np.abs(poles) - 1 if given.plant.is_discrete else poles.real
+    if np.any(growth >= 0):
+        raise ArgumentError(
+            f"{function}: {matrix} with the gain {name} has the pole {poles[np.argmax(growth)]:.6g}, expected stable ones; "
+            "is its sign right?"
+        )
 
 
 def _cost(
@@ -490,7 +538,7 @@ class SquareRootKalman:
     def correct(self, estimate: LinearEstimate, y: Any, u: Any = None) -> tuple[LinearEstimate, Correction]:
         """The estimate with a sample y taken in; those that are NaN were lost."""
         G = self.plant
-        y = np.asarray(y, dtype=float)
+        y = np.atleast_1d(numbers("correct", "y", y))
         if y.shape != (G.shape[0],):
             raise ArgumentError(f"correct: y has shape {y.shape}, expected ({G.shape[0]},)")
         there = np.isfinite(y)
@@ -507,10 +555,14 @@ class SquareRootKalman:
 
     def filtered(self, start: LinearEstimate, y: Any, u: Any = None) -> tuple[list[LinearEstimate], Array]:
         """Estimates after each of the samples y (times, outputs), and the innovations squared (times,)."""
-        y = np.asarray(y, dtype=float)
-        inputs = [None] * len(y) if u is None else list(np.asarray(u, dtype=float))
+        y = _along("y", numbers("filtered", "y", y), self.plant.shape[0])
+        given = (
+            [None] * len(y) if u is None else _along("u", numbers("filtered", "u", u), self.plant.shape[1])
+        )
+        if len(given) != len(y):
+            raise ArgumentError(f"filtered: u has {len(given)} samples, expected {len(y)}, as y")
         found, squares, now = [], [], start
-        for sample, effort in zip(y, inputs, strict=True):
+        for sample, effort in zip(y, given, strict=True):
             after, told = self.correct(now, sample, effort)
             found.append(after)
             squares.append(told.nis)
@@ -523,3 +575,11 @@ class SquareRootKalman:
         if u.shape != (m,):
             raise ArgumentError(f"{function}: u has shape {u.shape}, expected ({m},)")
         return u
+
+
+def _along(name: str, x: Array, width: int) -> Array:
+    """Samples (times, width); of one signal also (times,)."""
+    x = x[:, None] if x.ndim == 1 and width == 1 else x
+    if x.ndim != 2 or x.shape[1] != width:
+        raise ArgumentError(f"filtered: {name} has shape {x.shape}, expected (times, {width})")
+    return x

@@ -46,7 +46,7 @@ import numpy as np
 import scipy
 
 from alembert.control.arguments import takes_systems
-from alembert.control.statespace import StateSpace
+from alembert.control.statespace import StateSpace, state_scales
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -186,17 +186,37 @@ def _without_rows(
         A, B, C, D = A[:k, :k], B[:k], np.vstack([C1[:, :k], A[k:, :k]]), np.vstack([D, B[k:]])
 
 
-def unreached(A: Array, B: Array, *, discrete: bool = False) -> list[tuple[complex, Array]]:
-    """Poles that are not stable and that B does not reach, each once, with the size of every state's part in what is lost.
+def in_like_units(A: Array, B: Array) -> tuple[Array, Array, Array, Array]:
+    """A and B with states and inputs in units (powers of two) that make their rows and columns alike, and those units."""
+    size = float(np.abs(A).max(initial=0.0)) or 1.0
+    alone = np.abs(A).sum(axis=0) == np.abs(np.diag(A))  # states that act on no other one
+    states = state_scales(A, B, size * np.diag(alone))
+    A, B = A * states / states[:, None], B / states[:, None]
+    size = float(np.abs(A).max(initial=0.0)) or 1.0
+    most = np.abs(B).max(axis=0, initial=0.0)
+    inputs = np.exp2(np.round(np.log2(size / np.where(most > 0, most, size))))
+    return A, B * inputs, states, inputs
+
+
+def unreached(
+    A: Array, B: Array, *, discrete: bool = False, stable: bool = False
+) -> list[tuple[complex, Array]]:
+    """Poles that are not stable and that B does not reach, each once, with the size of every state's part in what is lost;
+    with `stable` all poles that B does not reach.
 
     Left null vectors of [A - pole, B] (Popov, Belevitch, Hautus): of a multiple pole, only the part that is not reached.
     """
+    A, B, _, _ = in_like_units(A, B)
     found: list[tuple[complex, Array]] = []
     size = max(1.0, float(np.abs(A).max(initial=0.0)))
     for pole in np.linalg.eigvals(A):
-        stable = abs(pole) < 1 - 1e-12 if discrete else pole.real < -1e-12 * size
+        settles = abs(pole) < 1 - 1e-12 if discrete else pole.real < -1e-12 * size
         # multiple poles are found as clusters, their radius a root of rounding
-        if stable or pole.imag < 0 or any(abs(pole - other) <= 1e-6 * size for other, _ in found):
+        if (
+            (settles and not stable)
+            or pole.imag < 0
+            or any(abs(pole - other) <= 1e-6 * size for other, _ in found)
+        ):
             continue
         U, s, _ = np.linalg.svd(np.hstack([A - pole * np.eye(len(A)), B]))
         lost = U[:, s < 1e-10 * max(1.0, float(s[0]))]
@@ -205,10 +225,12 @@ def unreached(A: Array, B: Array, *, discrete: bool = False) -> list[tuple[compl
     return found
 
 
-def describe_unreached(A: Array, B: Array, names: Sequence[str], dt: float = 0.0) -> str:
-    """`the pole 0.2 (states a, b: grows e-fold in 5 s)`; empty where all unstable modes are reached."""
+def describe_unreached(
+    A: Array, B: Array, names: Sequence[str], dt: float = 0.0, *, stable: bool = False
+) -> str:
+    """`the pole 0.2 (states a, b: grows e-fold in 5 s)`; empty where all unstable modes (with `stable` all) are reached."""
     parts = []
-    for pole, x in unreached(A, B, discrete=dt > 0):
+    for pole, x in unreached(A, B, discrete=dt > 0, stable=stable):
         share = x / x.max()
         states = [names[k] for k in np.argsort(-share, kind="stable")[:4] if share[k] > 0.1]
         value = f"{pole.real + 0.0:.6g}" if pole.imag == 0 else f"{pole:.6g}"
@@ -242,7 +264,8 @@ def _motion(pole: complex, states: Sequence[str], dt: float) -> str:
     if size < 1e-6:
         return f"free motion{of}"
     if abs(pole.imag) < 1e-9 * size:
-        return f"{f'growth{of}' if of else 'grows'}, e-fold in {1 / size:.4g} s"
+        verb, noun = ("grows", "growth") if pole.real > 0 else ("decays", "decay")
+        return f"{f'{noun}{of}' if of else verb}, e-fold in {1 / size:.4g} s"
     damping = round(-pole.real / size, 9) + 0.0
     return f"a mode{of} at {size:.4g} rad/s ({size / (2 * np.pi):.3g} Hz), damping ratio {damping:.3g}"
 
@@ -260,11 +283,15 @@ class PolePlacement:
 @takes_systems()
 def place(plant: StateSpace, poles: Any) -> PolePlacement:
     """State feedback u = -K x; with several inputs, no pole more often than there are inputs."""
-    reached = plant.controllable()
+    A, B, states, inputs = in_like_units(plant.A, plant.B)
+    reached = reachability(A, B, plant.state_names, 1e-10)
     if not reached:
-        raise ArgumentError(f"place: the inputs do not reach all of the state: {reached}")
+        lost = describe_unreached(plant.A, plant.B, plant.state_names, plant.dt, stable=True)
+        raise ArgumentError(
+            f"place: the inputs do not reach all of the state: {f'not {lost}' if lost else reached}"
+        )
     wanted = _wanted("place", poles, plant.order)
-    rank = int(np.linalg.matrix_rank(plant.B))
+    rank = int(np.linalg.matrix_rank(B))
     times = [_times(wanted, pole) for pole in wanted]
     if max(times, default=0) > rank:
         if plant.shape[1] > 1:
@@ -272,13 +299,14 @@ def place(plant: StateSpace, poles: Any) -> PolePlacement:
             raise ArgumentError(
                 f"place: the pole {pole:.6g} is asked for {max(times)} times, expected at most {rank}, the rank of B"
             )
-        K = _unique_gain(plant.A, plant.B, wanted)
+        K = inputs[:, None] * _unique_gain(A, B, wanted) / states
         return _placed(plant.A - plant.B @ K, K, wanted)
     try:
-        found = scipy.signal.place_poles(plant.A, plant.B, wanted if np.any(wanted.imag) else wanted.real)
+        found = scipy.signal.place_poles(A, B, wanted if np.any(wanted.imag) else wanted.real)
     except ValueError as error:
         raise ArgumentError(f"place: {error}") from None
-    return _placed(plant.A - plant.B @ found.gain_matrix, found.gain_matrix, wanted)
+    K = inputs[:, None] * found.gain_matrix / states
+    return _placed(plant.A - plant.B @ K, K, wanted)
 
 
 @takes_systems()
@@ -370,7 +398,12 @@ def _cheapest(A: Array, B: Array, C: Array, pole: complex) -> tuple[Array, Array
 
 
 def _wanted(function: str, poles: Any, order: int | None) -> Array:
-    wanted = np.atleast_1d(np.asarray(poles, dtype=complex))
+    try:
+        wanted = np.atleast_1d(np.asarray(poles, dtype=complex))
+    except (TypeError, ValueError):
+        wanted = np.array([np.nan])
+    if wanted.ndim != 1 or not np.all(np.isfinite(wanted)):
+        raise ArgumentError(f"{function}: poles is {poles!r}, expected a list of finite numbers")
     if order is not None and len(wanted) != order:
         raise ArgumentError(f"{function}: {len(wanted)} poles were given, expected {order}")
     paired: list[complex] = []

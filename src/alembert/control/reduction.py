@@ -58,6 +58,7 @@ class ReducedSystem:
 @takes_systems()
 def split_stable(G: StateSpace) -> tuple[StateSpace, StateSpace]:
     """G = stable + rest; the direct part goes with the stable one."""
+    G = G.balanced_scales()  # what is near the axis is told in like units
     half = "iuc" if G.is_discrete else "lhp"
     edge = 1e-12 * max(1.0, float(np.abs(G.A).max(initial=0.0)))
 

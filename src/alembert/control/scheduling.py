@@ -7,7 +7,8 @@ Between the values at which systems were designed their matrices are interpolate
 and so are B, C and D; outside, the nearest holds. That needs systems whose states mean the same, as those of one
 structure do (PID, observers in the plant's coordinates): balanced or modal coordinates would be mixed up. With
 `interpolation="switch"` each system runs from its value on up to the next, and those that wait follow what the one at
-work does (`alembert.simulate.DynamicController`), so that taking over makes no bump; they may differ in their states.
+work does (`alembert.simulate.DynamicController`), so that taking over makes no bump as long as outputs change slowly for
+their poles; they may differ in their states. What no state can make up for is a jump: gains D that differ.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class GainSchedule:
-    """Systems at ascending `values` of a signal: the name of something measured, or "t" for time."""
+    """Systems at ascending `values` of a signal: the name of something measured or of a reference, or "t" for time."""
 
     signal: str
     values: Array
@@ -43,6 +44,8 @@ class GainSchedule:
     def __post_init__(self) -> None:
         what = "GainSchedule"
         values = np.atleast_1d(arguments.numbers(what, "values", self.values))
+        if isinstance(self.systems, StateSpace):
+            raise ArgumentError(f"{what}: systems is one StateSpace, expected a list of them")
         systems = tuple(self.systems)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "systems", systems)

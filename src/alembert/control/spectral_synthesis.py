@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from alembert.control import arguments
-from alembert.control.responses import ResponseEvaluator
+from alembert.control.responses import FrequencyResponse, ResponseEvaluator
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
@@ -91,10 +91,17 @@ def wiener_hopf(
     """
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 16 or samples % 2:
         raise ArgumentError(f"wiener_hopf: samples is {samples}, expected an even number of 16 or more")
+    plant, disturbance = (
+        given if callable(given) else given.to_statespace() if hasattr(given, "to_statespace") else given
+        for given in (plant, disturbance)
+    )
     for name, given in (("plant", plant), ("disturbance", disturbance)):
         if not isinstance(given, StateSpace) and not callable(given):
+            measured = isinstance(given, FrequencyResponse)
+            came = "a FrequencyResponse" if measured else repr(given)
             raise ArgumentError(
-                f"wiener_hopf: the {name} is {given!r}, expected a system or a function of frequencies"
+                f"wiener_hopf: the {name} is {came}, expected a system or a function of frequencies"
+                + (", such as one that interpolates in what was measured" if measured else "")
             )
         if isinstance(given, StateSpace) and (given.is_discrete or not given.is_stable):
             raise ArgumentError(

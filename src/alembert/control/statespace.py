@@ -185,20 +185,8 @@ class StateSpace:
         """With the states in other units (powers of two), so that A, B and C have entries of like size; exact."""
         if not self.order:
             return self
-        A, B, C = self.A, self.B, self.C
-        scale = np.ones(self.order)
-        for _ in range(20):  # rows and columns of [A B; C 0] alike, as for eigenvalues
-            rows = np.abs(A).sum(axis=1) - np.abs(np.diag(A)) + np.abs(B).sum(axis=1)
-            columns = np.abs(A).sum(axis=0) - np.abs(np.diag(A)) + np.abs(C).sum(axis=0)
-            known = (rows > 0) & (columns > 0)
-            step = np.where(
-                known,
-                np.exp2(np.round(np.log2(np.where(known, rows / np.where(known, columns, 1), 1)) / 2)),
-                1,
-            )
-            if np.all(step == 1):
-                break
-            A, B, C, scale = A * step / step[:, None], B / step[:, None], C * step, scale * step
+        scale = state_scales(self.A, self.B, self.C)
+        A, B, C = self.A * scale / scale[:, None], self.B / scale[:, None], self.C * scale
         return dataclasses.replace(self, A=A, B=B, C=C)
 
     # --- algebra ---------------------------------------------------------------------------------------------
@@ -460,3 +448,18 @@ def _with_elements(value: Any) -> Any:
     from alembert.control.uncertain_systems import as_uncertain_system
 
     return as_uncertain_system(value)
+
+
+def state_scales(A: Array, B: Array, C: Array) -> Array:
+    """Powers of two; with the states in these units rows and columns of [A B; C 0] are alike, as for eigenvalues."""
+    scale = np.ones(len(A))
+    for _ in range(20):
+        rows = np.abs(A).sum(axis=1) - np.abs(np.diag(A)) + np.abs(B).sum(axis=1)
+        columns = np.abs(A).sum(axis=0) - np.abs(np.diag(A)) + np.abs(C).sum(axis=0)
+        known = (rows > 0) & (columns > 0)
+        ratio = np.where(known, rows, 1.0) / np.where(known, columns, 1.0)
+        step = np.exp2(np.round(np.log2(ratio) / 2))
+        if np.all(step == 1):
+            break
+        A, B, C, scale = A * step / step[:, None], B / step[:, None], C * step, scale * step
+    return scale

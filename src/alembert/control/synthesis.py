@@ -35,7 +35,7 @@ functionals: extension of linear-quadratic-Gaussian design methods", J. Guidance
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,11 @@ def ordered(
 ) -> StateSpace:
     """The plant with its controls and measurements last; given by name, or how many of the last ones. With `channel`
     something is left: disturbances w and outputs z, whose gain is made small."""
+    for what, given in (("controls", controls), ("measurements", measurements)):
+        if isinstance(given, bool) or not isinstance(given, int | np.integer | Iterable):
+            raise ArgumentError(
+                f"{function}: {what} is {given!r}, expected names of signals, or how many of the last ones"
+            )
     columns = _last(function, "controls", P.input_names, controls)
     rows = _last(function, "measurements", P.output_names, measurements)
     left = P.shape[1] - count(P.input_names, controls), P.shape[0] - count(P.output_names, measurements)

@@ -37,8 +37,8 @@ W_0 = B and a shift a (Re a < 0)
     V = (A + a E)^-1 W,     W <- W - 2 a E V,     Z <- [Z, sqrt(-2 a) V];        residual of (5) = W W^T                (6)
 
 a pair of complex shifts in one step with real numbers. Shifts are eigenvalues of the pencil projected on the last columns of
-Z. With both factors, P ~ Z Z^T and Q ~ Y Y^T, the singular values of Y^T E Z are the Hankel singular values, and their
-vectors give the projection of `balanced_truncation`.
+Z, twice as many each time. With both factors, P ~ Z Z^T and Q ~ Y Y^T, the singular values of Y^T E Z are the Hankel
+singular values, and their vectors give the projection of `balanced_truncation`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import positive, whole
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov, band_factor, semidefinite_root
 from alembert.control.norms import PeakGain
@@ -64,7 +65,7 @@ RANK = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:
-    """(1), continuous or sampled every `dt` seconds."""
+    """(1), continuous or sampled every `dt` seconds; names left out are u0, y0 and so on."""
 
     E: Array
     A: Array
@@ -72,10 +73,22 @@ class Descriptor:
     C: Array
     D: Array = None  # type: ignore[assignment]
     dt: float = 0.0
+    input_names: tuple[str, ...] = None  # type: ignore[assignment]
+    output_names: tuple[str, ...] = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:
 
-        def __init__(self, E: Any, A: Any, B: Any, C: Any, D: Any = None, dt: float = 0.0) -> None: ...
+        def __init__(
+            self,
+            E: Any,
+            A: Any,
+            B: Any,
+            C: Any,
+            D: Any = None,
+            dt: float = 0.0,
+            input_names: Any = None,
+            output_names: Any = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         what = "Descriptor"
@@ -88,7 +101,8 @@ class Descriptor:
         D = arguments.matrix(what, "D", D, len(C), B.shape[1])
         if not self.dt >= 0:
             raise ArgumentError(f"Descriptor: dt is {self.dt!r}, expected seconds, or 0 (continuous)")
-        for name, value in (("E", E), ("A", A), ("B", B), ("C", C), ("D", D)):
+        named = _signal_names(what, self.input_names, B.shape[1], self.output_names, len(C))
+        for name, value in {"E": E, "A": A, "B": B, "C": C, "D": D, **named}.items():
             object.__setattr__(self, name, value)
         _ = self._shift  # a pencil that is singular is refused here
 
@@ -102,11 +116,31 @@ class Descriptor:
         return self.D.shape[0], self.D.shape[1]
 
     @cached_property
+    def _scaled(self) -> tuple[Array, Array, Array, Array]:
+        """E, A, B and C, equations and states in other units, powers of two: logarithms of the entries have least squares
+        (Curtis and Reid 1972, "On the automatic scaling of matrices for Gaussian elimination")."""
+        X = np.abs(self.A) + self._size * np.abs(self.E)
+        there = 1e-15 * np.minimum(X.max(axis=1, initial=0.0)[:, None], X.max(axis=0, initial=0.0)) < X
+        logs = np.where(there, np.log2(np.where(there, X, 1.0)), 0.0)
+        sums = np.concatenate([there.sum(axis=1), there.sum(axis=0)])
+        normal = np.diag(sums) + np.block([[0.0 * logs, there], [there.T, 0.0 * logs]])
+        found = np.linalg.lstsq(normal, -np.concatenate([logs.sum(axis=1), logs.sum(axis=0)]), rcond=None)[0]
+        rows, columns = np.split(2.0 ** np.round(found), 2)
+        both = rows[:, None] * columns
+        return both * self.E, both * self.A, rows[:, None] * self.B, self.C * columns
+
+    @property
+    def _size(self) -> float:
+        """Of s, where s E and A are of like size."""
+        return max(float(np.linalg.norm(self.A)), 1e-300) / max(float(np.linalg.norm(self.E)), 1e-300)
+
+    @cached_property
     def _shift(self) -> float:
-        size = max(float(np.linalg.norm(self.A)), 1e-300) / max(float(np.linalg.norm(self.E)), 1e-300)
+        E, A, *_ = self._scaled
+        size = max(float(np.linalg.norm(A)), 1e-300) / max(float(np.linalg.norm(E)), 1e-300)
         best, value = np.inf, 0.0
         for s in size * np.array([1.0, 0.37, 2.9, 0.11, 7.3]):
-            condition = float(np.linalg.cond(s * self.E - self.A))
+            condition = float(np.linalg.cond(s * E - A))
             if condition < best:
                 best, value = condition, float(s)
         if best > 1e14:
@@ -118,7 +152,8 @@ class Descriptor:
     @cached_property
     def _parts(self) -> tuple[Array, Array, int, int]:
         """Bases of the two subspaces of (2), side by side, their inverse, the index, and the size of the first."""
-        M = np.linalg.solve(self._shift * self.E - self.A, self.E)
+        E, A, *_ = self._scaled
+        M = np.linalg.solve(self._shift * E - A, E)
         reached, _ = _settled(M)
         kept, index = _settled(M.T)
         n, k = self.order, reached.shape[1]
@@ -140,9 +175,10 @@ class Descriptor:
         """The finite part with the direct one, and coefficients of s, s^2, ..."""
         T, inverse, index, k = self._parts
         s0 = self._shift
-        solved = np.linalg.solve(s0 * self.E - self.A, np.hstack([self.E @ T, self.B]))
+        E, A, B, C = self._scaled
+        solved = np.linalg.solve(s0 * E - A, np.hstack([E @ T, B]))
         n = self.order
-        M, H, C = inverse @ solved[:, :n], inverse @ solved[:, n:], self.C @ T
+        M, H, C = inverse @ solved[:, :n], inverse @ solved[:, n:], C @ T
         M1, M2 = M[:k, :k], M[k:, k:]
         A = s0 * np.eye(k) - np.linalg.inv(M1) if k else np.zeros((0, 0))
         B = np.linalg.solve(M1, H[:k]) if k else np.zeros((0, self.shape[1]))
@@ -155,7 +191,8 @@ class Descriptor:
             power, factor = M2 @ power, np.convolve(factor, [s0, -1.0])
         small = 1e-12 * max(float(np.abs(C).max(initial=0.0) * np.abs(H).max(initial=0.0)), 1e-300)
         powers = [np.where(np.abs(x) > small, x, 0.0) for x in powers]  # no direct part by rounding
-        return StateSpace(A, B, C[:, :k], self.D + powers[0], self.dt), powers[1:]
+        names = self.input_names, self.output_names
+        return StateSpace(A, B, C[:, :k], self.D + powers[0], self.dt, *names), powers[1:]
 
     @property
     def is_proper(self) -> bool:
@@ -255,6 +292,13 @@ def _settled(M: Array) -> tuple[Array, int]:
     return basis, steps
 
 
+def _signal_names(what: str, inputs: Any, m: int, outputs: Any, p: int) -> dict[str, tuple[str, ...]]:
+    return {
+        "input_names": arguments.names(what, "input_names", inputs, m, "u"),
+        "output_names": arguments.names(what, "output_names", outputs, p, "y"),
+    }
+
+
 _LARGE = 2000
 """frequencies times positions from which one reduction is cheaper than a solution for each frequency"""
 
@@ -297,10 +341,7 @@ class SecondOrder:
         if not np.allclose(M, M.T, rtol=1e-10, atol=1e-12 * np.abs(M).max()) or np.linalg.eigvalsh(M)[0] <= 0:
             raise ArgumentError(f"SecondOrder: M has the eigenvalue {np.linalg.eigvalsh(M)[0]:.4g}, expected a symmetric, "
                                 "positive definite mass matrix")  # fmt: skip
-        named = {
-            "input_names": arguments.names(what, "input_names", self.input_names, F.shape[1], "u"),
-            "output_names": arguments.names(what, "output_names", self.output_names, len(C_q), "y"),
-        }
+        named = _signal_names(what, self.input_names, F.shape[1], self.output_names, len(C_q))
         for name, value in {"M": M, "D": D, "K": K, "F": F, "C_q": C_q, "C_v": C_v, **named}.items():
             object.__setattr__(self, name, value)
 
@@ -462,7 +503,11 @@ def _symmetric(K: Array) -> bool:
     return bool(np.abs(K - K.T).max() <= 1e-8 * np.abs(K).max(initial=1e-300))
 
 
-_SHIFTS = 24  # kept of a projection
+_LOOKS = 8
+"""frequencies at which a reduced system is compared"""
+_NARROW, _WIDE = 8, 400
+"""columns that shifts are found on: at first, and at most. Many weakly damped modes need as many shifts at once: what two
+dozen gain for some modes they lose for others"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,8 +521,11 @@ class LowRankGramian:
 
 @dataclass(frozen=True, eq=False)
 class LargeReduction:
-    """The reduced system, and the Hankel singular values that are known; twice the sum of those left out estimates the error
-    (it bounds it where both gramians are exact)."""
+    """The reduced system, and the Hankel singular values that are known.
+
+    `estimate` is twice the sum of those left out, which bounds the error where both gramians are exact, or the error that is
+    seen at zero frequency and at poles, if that is more.
+    """
 
     system: StateSpace
     singular_values: Array
@@ -485,71 +533,112 @@ class LargeReduction:
 
 
 class LargeSystem:
-    """(5); sparse or dense matrices, E the unit matrix when left out."""
+    """(5); sparse or dense matrices, E the unit matrix when left out; names left out are u0, y0 and so on."""
 
-    def __init__(self, A: Any, B: Any, C: Any, E: Any = None) -> None:
-        self.A = scipy.sparse.csc_matrix(A, dtype=float)
+    def __init__(
+        self, A: Any, B: Any, C: Any, E: Any = None, *, input_names: Any = None, output_names: Any = None
+    ) -> None:
+        what = "LargeSystem"
+        self.A = _sparse(what, "A", A)
         n = self.A.shape[0]
-        self.E = (
-            scipy.sparse.identity(n, format="csc") if E is None else scipy.sparse.csc_matrix(E, dtype=float)
-        )
-        self.B = _filled(B)
-        self.C = _filled(C)
+        self.E = scipy.sparse.identity(n, format="csc") if E is None else _sparse(what, "E", E)
+        self.B = _filled(what, "B", B, rows=n)
+        self.C = _filled(what, "C", C, columns=n)
+        named = _signal_names(what, input_names, self.B.shape[1], output_names, len(self.C))
+        self.input_names, self.output_names = named["input_names"], named["output_names"]
         shapes = self.A.shape, self.E.shape, self.B.shape, self.C.shape
-        if self.A.shape != (n, n) or self.E.shape != (n, n) or self.B.shape[0] != n or self.C.shape[1] != n:
+        if self.A.shape != (n, n) or self.E.shape != (n, n):
             raise ArgumentError(f"LargeSystem: A, E, B and C have shapes {shapes}, which do not fit")
-        for name, part in (("A", self.A.data), ("E", self.E.data), ("B", self.B), ("C", self.C)):
-            if not np.all(np.isfinite(part)):
-                raise ArgumentError(f"LargeSystem: {name} has entries that are not finite")
 
     @classmethod
-    def of_second_order(cls, M: Any, D: Any, K: Any, F: Any, C_q: Any, C_v: Any = None) -> LargeSystem:
+    def of_second_order(
+        cls,
+        M: Any,
+        D: Any,
+        K: Any,
+        F: Any,
+        C_q: Any,
+        C_v: Any = None,
+        *,
+        input_names: Any = None,
+        output_names: Any = None,
+    ) -> LargeSystem:
         """M q'' + D q' + K q = F u, y = C_q q + C_v q', with the states (q, q'); M is not inverted."""
-        M, D, K = (scipy.sparse.csc_matrix(X, dtype=float) for X in (M, D, K))
+        what = "LargeSystem.of_second_order"
+        M, D, K = (_sparse(what, name, X) for name, X in (("M", M), ("D", D), ("K", K)))
         n = M.shape[0]
-        F, C_q = _filled(F), _filled(C_q)
-        C_v = np.zeros_like(C_q) if C_v is None else _filled(C_v)
+        F, C_q = _filled(what, "F", F, rows=n), _filled(what, "C_q", C_q, columns=n)
+        C_v = np.zeros_like(C_q) if C_v is None else _filled(what, "C_v", C_v, rows=len(C_q), columns=n)
+        if D.shape != (n, n) or K.shape != (n, n) or M.shape != (n, n):
+            raise ArgumentError(
+                f"{what}: M, D and K have shapes {M.shape}, {D.shape} and {K.shape}, expected ({n}, {n})"
+            )
         one = scipy.sparse.identity(n, format="csc")
         A = scipy.sparse.bmat([[None, one], [-K, -D]], format="csc")
         E = scipy.sparse.bmat([[one, None], [None, M]], format="csc")
-        return cls(A, np.vstack([np.zeros_like(F), F]), np.hstack([C_q, C_v]), E)
+        B, C = np.vstack([np.zeros_like(F), F]), np.hstack([C_q, C_v])
+        return cls(A, B, C, E, input_names=input_names, output_names=output_names)
 
     @property
     def order(self) -> int:
         return int(self.A.shape[0])
 
-    def gramian(self, kind: str = "inputs", *, tolerance: float = 1e-10, most: int = 400) -> LowRankGramian:
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(outputs, inputs)"""
+        return len(self.C), self.B.shape[1]
+
+    def __repr__(self) -> str:
+        return f"<LargeSystem: {self.order} states, shape {self.shape}>"
+
+    def gramian(self, kind: str = "inputs", *, tolerance: float = 1e-10, most: int = 800) -> LowRankGramian:
         """Z of (5) for the "inputs", or Y for the "outputs", to a relative residual."""
         if kind not in ("inputs", "outputs"):
             raise ArgumentError(f"gramian: kind is {kind!r}, expected 'inputs' or 'outputs'")
+        positive("gramian", "tolerance", tolerance)
+        whole("gramian", "most", most, "a whole number of one or more")
         if kind == "inputs":
             return low_rank_gramian(self.A, self.B, self.E, tolerance=tolerance, most=most)
         return low_rank_gramian(self.A.T.tocsc(), self.C.T, self.E.T.tocsc(), tolerance=tolerance, most=most)
 
-    def reduced(self, order: int, *, tolerance: float = 1e-10) -> LargeReduction:
-        """Balanced truncation to `order` states."""
-        Z, Y = (self.gramian(kind, tolerance=tolerance).Z for kind in ("inputs", "outputs"))
+    def reduced(self, order: int, *, tolerance: float = 1e-10, most: int = 800) -> LargeReduction:
+        """Balanced truncation to `order` states; `tolerance` and `most` (sparse solves) are those of both gramians."""
+        Z, Y = (self.gramian(kind, tolerance=tolerance, most=most).Z for kind in ("inputs", "outputs"))
         U, s, Vt = np.linalg.svd(Y.T @ (self.E @ Z))
-        known = int(np.count_nonzero(s > 1e-14 * s[0]))
-        if not 0 < order <= known:
-            raise ArgumentError(
-                f"reduced: order is {order!r}, expected 1 to {known}, the singular values that are known"
-            )
+        least = max(1e-14 * s[0], 1e-15 * float(np.linalg.norm(Y) * np.linalg.norm(self.E @ Z)))
+        known = int(np.count_nonzero(s > least))
+        if not known:
+            raise ArgumentError("reduced: the inputs do not act on the outputs, nothing is left to reduce")
+        whole("reduced", "order", order, f"1 to {known}, the singular values that are known", most=known)
         T, W = np.linalg.qr(Z @ Vt[:order].T)[0], np.linalg.qr(Y @ U[:, :order])[0]
         left = np.linalg.solve(W.T @ (self.E @ T), W.T)
-        system = StateSpace(left @ (self.A @ T), left @ self.B, self.C @ T)
-        return LargeReduction(system, s, 2 * float(np.sum(s[order:])))
+        names = self.input_names, self.output_names
+        system = StateSpace(left @ (self.A @ T), left @ self.B, self.C @ T, None, 0.0, *names)
+        if not system.is_stable:
+            raise NumericalError(
+                f"reduced: with {order} states the result is not stable: singular values of "
+                f"{s[order - 1] / s[0]:.2g} of the first are rounding, or beyond gramians to a residual of {tolerance:g}. "
+                "Take fewer states, or a smaller tolerance="
+            )
+        sizes = np.sort(np.abs(system.poles()))
+        seen = [0.0, *sizes[np.linspace(0, order - 1, min(order, _LOOKS)).astype(int)]]
+        errors = [float(np.linalg.norm(self.at(1j * w) - system.at(1j * w), 2)) for w in seen]
+        return LargeReduction(system, s, max(2 * float(np.sum(s[order:])), *errors))
 
     def at(self, s: complex) -> Array:
         """G(s), by one sparse solve."""
-        solved = scipy.sparse.linalg.splu((s * self.E - self.A).tocsc().astype(complex)).solve(
-            self.B.astype(complex)
+        return np.asarray(self.C @ _factored("at", self.A, self.E, s).solve(-self.B.astype(complex)))
+
+    def frequency_response(self, frequency: Any) -> FrequencyResponse:
+        """G(jw), by one sparse solve for each frequency."""
+        w = arguments.frequencies("frequency_response", frequency)
+        return FrequencyResponse(
+            w, np.array([self.at(1j * x) for x in w]), self.output_names, self.input_names
         )
-        return np.asarray(self.C @ solved)
 
 
 def low_rank_gramian(
-    A: Any, B: Array, E: Any, *, tolerance: float = 1e-10, most: int = 400
+    A: Any, B: Array, E: Any, *, tolerance: float = 1e-10, most: int = 800
 ) -> LowRankGramian:
     """(6)"""
     W = np.array(B, dtype=float)
@@ -560,29 +649,33 @@ def low_rank_gramian(
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(np.hstack([W, rng.normal(size=(len(W), max(2, 8 - W.shape[1])))]))[0]
     shifts = _projected(A, E, basis)
-    solves, residual = 0, 1.0
+    solves, residual, width = 0, 1.0, _NARROW
+    newest: list[Array] = []
     while residual > tolerance:
         if solves >= most:
             raise NumericalError(
                 f"gramian: after {solves} solves the residual is {residual:.2g}, above {tolerance:g}; lightly damped modes "
-                "need many (most=...), a system that is not stable has no gramian"
+                "need many (most=...), a system that is not stable, or whose E is singular, has no gramian"
             )
         if not shifts:
-            last = np.hstack(parts[-4:])
-            shifts = _projected(A, E, np.linalg.qr(last)[0])
+            shifts = _projected(A, E, np.linalg.qr(np.hstack(newest)[:, -width:])[0])
+            width = min(2 * width, _WIDE)
         a = shifts.pop(0)
-        factor = scipy.sparse.linalg.splu((A + (a if a.imag else a.real) * E).tocsc())
+        factor = _factored("gramian", A, E, -(a if a.imag else a.real))
         solves += 1
         if a.imag == 0:
             V = factor.solve(W)
             W = W - 2 * a.real * (E @ V)
             parts.append(np.sqrt(-2 * a.real) * V)
+            newest.append(V)
         else:
             V = factor.solve(W.astype(complex))
             g, d = 2 * np.sqrt(-a.real), a.real / a.imag
             mixed = V.real + d * V.imag
             W = W + g**2 * (E @ mixed)
             parts.append(np.hstack([g * mixed, g * np.sqrt(d * d + 1) * V.imag]))
+            newest.append(np.hstack([V.real, V.imag]))
+        newest = newest[-_WIDE:]
         residual = float(np.linalg.norm(W.T @ W, 2)) / first
         if not np.isfinite(residual):
             raise NumericalError("gramian: the iteration diverges; is the system stable?")
@@ -609,8 +702,38 @@ def _projected(A: Any, E: Any, basis: Array) -> list[Any]:
         raise NumericalError("gramian: no stable shifts were found; is the system stable?")
     small = np.abs(values.imag) <= 1e-8 * np.abs(values)
     found = [complex(x.real, 0.0) if flat else complex(x) for x, flat in zip(values, small, strict=True)]
-    return sorted(found, key=lambda x: abs(x))[:_SHIFTS]
+    return sorted(found, key=lambda x: abs(x))
 
 
-def _filled(X: Any) -> Array:
-    return np.atleast_2d(np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=float))
+def _factored(function: str, A: Any, E: Any, s: complex) -> Any:
+    """Of A - s E."""
+    shifted = (A - s * E).tocsc()
+    try:
+        return scipy.sparse.linalg.splu(shifted.astype(complex) if function == "at" else shifted)
+    except RuntimeError:
+        why = (
+            "it is a pole"
+            if function == "at"
+            else "the system is not stable, or E is singular, and there is no gramian"
+        )
+        raise NumericalError(f"{function}: A - s E is singular at s = {s:.6g}: {why}") from None
+
+
+def _sparse(what: str, name: str, X: Any) -> Any:
+    """Real and finite."""
+    try:
+        found = scipy.sparse.csc_matrix(X)
+        found = found.real.astype(float) if found.dtype.kind != "c" or not np.any(found.data.imag) else None
+    except (TypeError, ValueError):
+        found = None
+    if found is None:
+        raise ArgumentError(
+            f"{what}: {name} is of type {type(X).__name__}, expected a sparse or dense matrix of real numbers"
+        )
+    if not np.all(np.isfinite(found.data)):
+        raise ArgumentError(f"{what}: {name} has entries that are not finite")
+    return found
+
+
+def _filled(what: str, name: str, X: Any, rows: int | None = None, columns: int | None = None) -> Array:
+    return arguments.matrix(what, name, X.toarray() if scipy.sparse.issparse(X) else X, rows, columns)

@@ -284,8 +284,14 @@ def saturation(name: str, limit: float = 1.0, *, reach: float = np.inf) -> Uncer
     return sector(name, limit / reach, 1.0)
 
 
-def uncertain(value: Any) -> Uncertain:
-    """A matrix of numbers and `Uncertain`s (a list of rows), or one of them."""
+def uncertain(value: Any, *more: Any) -> Uncertain:
+    """A matrix of numbers and `Uncertain`s (a list of rows), or one of them. Elements are made by `parameter`, `unmodelled`,
+    `sector` and `saturation`."""
+    if more or isinstance(value, str):
+        raise ArgumentError(
+            f"uncertain: {', '.join(repr(x) for x in (value, *more))} came, expected one matrix of numbers and elements; "
+            "parameter('k', 1, 3) is a number between 1 and 3 with the name k"
+        )
     if isinstance(value, Uncertain):
         return value
     if isinstance(value, np.ndarray) and value.dtype == object:

@@ -20,7 +20,7 @@ import numpy as np
 from alembert.arguments import is_number
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
-from alembert.control.interconnection import append, close, lft, static
+from alembert.control.interconnection import append, close, common_dt, lft, static
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
 from alembert.control.statespace import StateSpace
@@ -247,6 +247,7 @@ def joined(
     function: str, systems: Sequence[UncertainSystem], F: Array, E: Array, L: Array, tap: Array | None = None
 ) -> UncertainSystem:
     """Systems side by side with u = F y + E r, from r to L y (+ `tap` u); elements are pulled out, and put back."""
+    common_dt(function, systems)
     both = append(*(G.open() for G in systems))
     # inputs (w_1, u_1, w_2, u_2, ...), outputs (z_1, y_1, ...)
     own = {"w": [], "u": [], "y": []}  # type: dict[str, list[int]]
@@ -296,7 +297,7 @@ def _product(first: UncertainSystem, then: UncertainSystem) -> UncertainSystem:
     _fit("*", then.shape[1] == first.shape[0], then, first)
     (pf, mf), (pt, mt) = first.shape, then.shape
     F = np.block([[np.zeros((mf, pf + pt))], [np.eye(mt), np.zeros((mt, pt))]])
-    found = joined("*", [first, then], F, np.eye(mf + mt, mf), np.eye(pt, pf + pt, pf))
+    found = joined("series", [first, then], F, np.eye(mf + mt, mf), np.eye(pt, pf + pt, pf))
     return dataclasses.replace(found, **names)
 
 
@@ -304,7 +305,7 @@ def _sum(G: UncertainSystem, H: UncertainSystem) -> UncertainSystem:
     _fit("+", G.shape == H.shape, G, H)
     p, m = G.shape
     twice = np.vstack([np.eye(m), np.eye(m)])
-    found = joined("+", [G, H], np.zeros((2 * m, 2 * p)), twice, np.hstack([np.eye(p), np.eye(p)]))
+    found = joined("parallel", [G, H], np.zeros((2 * m, 2 * p)), twice, np.hstack([np.eye(p), np.eye(p)]))
     return dataclasses.replace(found, **G._signals())
 
 

@@ -170,6 +170,26 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     return found
 
 
+UNITS = {
+    "rad": {"rad": 1},
+    "m": {"m": 1},
+    "N.m": {"kg": 1, "m": 2, "s": -2},
+    "N": {"kg": 1, "m": 1, "s": -2},
+}
+"""base units; rates of them are `/s` and `/s2`"""
+
+
+def base_units(unit: str) -> dict[str, int] | None:
+    """Exponents of base units, where they are known; a product may be written with a blank, a power with a caret."""
+    whole, slash, seconds = unit.replace(" ", ".").replace("^", "").partition("/s")
+    if whole not in UNITS:
+        return None
+    found = dict(UNITS[whole])
+    if slash:
+        found["s"] = found.get("s", 0) - int(seconds or 1)
+    return {name: k for name, k in found.items() if k}
+
+
 def effort_unit(speed: str) -> str:
     """What times a speed is a power."""
     return {"rad/s": "N.m", "m/s": "N"}.get(speed, "")

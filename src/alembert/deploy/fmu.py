@@ -23,7 +23,7 @@ from xml.sax.saxutils import quoteattr
 
 from alembert.arguments import real
 from alembert.deploy import compiler
-from alembert.deploy.acting import Given
+from alembert.deploy.acting import UNITS, Given, base_units
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.c_export import c_number
 from alembert.errors import ArgumentError, FileError, writing
@@ -35,13 +35,6 @@ FOLDERS = {
     3: {},
 }
 """of binaries, where they are not called like the platform"""
-UNITS = {
-    "rad": {"rad": 1},
-    "m": {"m": 1},
-    "N.m": {"kg": 1, "m": 2, "s": -2},
-    "N": {"kg": 1, "m": 1, "s": -2},
-}
-"""base units; rates of them are `/s` and `/s2`"""
 ROLES = {
     "state": {"causality": "output", "variability": "continuous", "initial": "exact"},
     "derivative": {"causality": "local", "variability": "continuous", "initial": "calculated"},
@@ -238,21 +231,10 @@ def _attributes(**values: Any) -> str:
     return "".join(f" {name}={quoteattr(value)}" for name, value in texts.items())
 
 
-def _base(unit: str) -> dict[str, int] | None:
-    """Exponents of base units, where they are known."""
-    whole, _, seconds = unit.partition("/s")
-    if whole not in UNITS:
-        return None
-    power = -int(seconds or 1) if "/s" in unit else 0
-    found = dict(UNITS[whole])
-    found["s"] = found.get("s", 0) + power
-    return {name: k for name, k in found.items() if k}
-
-
 def _units(variables: Sequence[Variable]) -> list[str]:
     lines = []
     for unit in sorted({x.unit for x in variables if x.unit}):
-        base = _base(unit)
+        base = base_units(unit)
         inner = f">{_tag('BaseUnit', base)}</Unit>" if base is not None else "/>"
         lines.append(f"    <Unit{_attributes(name=unit)}{inner}")
     return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []

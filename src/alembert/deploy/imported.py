@@ -25,6 +25,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import check_known, mapping, unknown
+from alembert.deploy.acting import base_units
 from alembert.errors import AlembertError, ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import quantities
 from alembert.linear.quantities import Output, expressions, find
@@ -33,8 +34,6 @@ from alembert.simulate.controllers import Sampled
 
 Array = np.ndarray
 REAL = ("Real", "Float64")
-BASES = {"m": {"m": 1}, "rad": {"rad": 1}, "N": {"kg": 1, "m": 1, "s": -2}, "N m": {"kg": 1, "m": 2, "s": -2}}
-"""exponents of base units; rates of them are `/s` and `/s^2`"""
 
 
 class UnitError(AlembertError, RuntimeError):
@@ -169,8 +168,8 @@ class ImportedUnit:
         check_known(f"load_fmu: {self.path.name} has no {kind}", name, names)
 
     def _same_unit(self, name: str, unit: str, other: str) -> None:
-        theirs, ours = self.variables[name].base, _base(unit)
-        if theirs is not None and ours is not None and theirs != ours:
+        theirs, ours = self.variables[name].base, base_units(unit)
+        if theirs is not None and ours is not None and theirs != {**ours, "factor": 1.0}:
             raise ArgumentError(
                 f"load_fmu: {self.path.name}: {name!r} is in {self.variables[name].unit}, {other!r} in {unit}; for an "
                 "output give a factor, ('joint', 0.5)"
@@ -185,17 +184,6 @@ def efforts_of(
     if parameters is not None:
         values = dict(zip(values, parameters.tolist(), strict=True))
     return quantities.inputs(model, names, values, "load_fmu", q)
-
-
-def _base(unit: str) -> dict[str, float] | None:
-    """Exponents and factor of a unit of ours; None where they are not known."""
-    whole, _, seconds = unit.partition("/s")
-    if whole not in BASES:
-        return None
-    found: dict[str, float] = dict(BASES[whole])
-    if "/s" in unit:
-        found["s"] = found.get("s", 0) - float(seconds.lstrip("^") or 1)
-    return {**{key: float(x) for key, x in found.items() if x}, "factor": 1.0}
 
 
 def load_fmu(path: str | os.PathLike[str]) -> ImportedUnit:

@@ -19,7 +19,6 @@ loop only reads and writes the newest values and never waits for the page. If th
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import math
 import os
@@ -28,7 +27,6 @@ import struct
 import sys
 import threading
 import time
-import webbrowser
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -43,9 +41,8 @@ from alembert.deploy.c_program import CProgram, c_program
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
-from alembert.view.page import Still, asset, scene_data
-from alembert.view.scene import body_poses
-from alembert.view.served import Served, ServedPage, page_text
+from alembert.view.page import SCRIPTS, STYLES, Still, asset, pose_numbers, scene_data
+from alembert.view.served import ServedPage
 
 Array = np.ndarray
 MAGIC, VERSION, STATE, COMMAND = b"ALMB", 1, 1, 2
@@ -343,8 +340,6 @@ def _kernel(program: CProgram, name: str) -> Callable[[Mapping[str, Array]], Non
 
 PORT = 8070
 SILENCE = 0.3
-_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "pilot.js")
-_STYLES = ("page.css",)
 
 
 class BrowserLink(ServedPage):
@@ -376,24 +371,19 @@ class BrowserLink(ServedPage):
         self._heard = -math.inf
         self._now: tuple[float, Array] = (0.0, self._still.q)
         self._there = threading.Event()
-        files: dict[str, Callable[[], str]] = {
-            name: functools.partial(asset, name) for name in (*_SCRIPTS[:-1], *_STYLES)
-        }
         own = resources.files("alembert.deploy").joinpath("assets", "pilot.js")
-        self._served = Served(
+        self._serve(
             "BrowserLink",
-            {
-                "": lambda: page_text(model.name, _STYLES, _SCRIPTS),
-                "pilot.js": lambda: own.read_text(encoding="utf-8"),
-                **files,
-            },
+            model.name,
+            STYLES,
+            (*SCRIPTS[:-1], "pilot.js"),
+            lambda name: own.read_text(encoding="utf-8") if name == own.name else asset(name),
             answers={"scene": self._scene},
             actions={"exchange": self._exchange},
             port=port,
             first=PORT,
+            open_browser=open_browser,
         )
-        if open_browser:
-            webbrowser.open(self.url)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until a page has sent something; whether it has."""
@@ -439,6 +429,4 @@ class BrowserLink(ServedPage):
             self._heard = time.monotonic()
             self._there.set()
         t, q = self._now
-        R, p = body_poses(self.model, q)
-        poses = np.concatenate([R.reshape(len(R), 9), p], axis=1)
-        return {"t": t, "poses": [float(f"{x:.7g}") for x in poses.ravel()]}
+        return {"t": t, "poses": pose_numbers(self.model, q)}

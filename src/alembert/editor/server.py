@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import html
 import inspect
 import math
 import threading
 import typing
 import warnings
-import webbrowser
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -44,8 +42,8 @@ from alembert.model.elements import (
     Shape,
 )
 from alembert.model.io.schema import INERTIA_SHAPES, PARTS
-from alembert.view.page import asset, scene_data
-from alembert.view.served import Served, ServedPage, page_text
+from alembert.view.page import SCRIPTS, STYLES, asset, scene_data
+from alembert.view.served import ServedPage
 
 Field = dict[str, Any]
 XYZ = ("x", "y", "z")
@@ -317,8 +315,8 @@ def _begin(shape: str) -> dict[str, Any]:
 
 
 PORT = 8090
-_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "fields.js", "editor.js")
-_STYLES = ("page.css", "editor.css")
+_SCRIPTS = (*SCRIPTS[:-1], "fields.js", "editor.js")
+_STYLES = (*STYLES, "editor.css")
 
 
 def edit(path: str | Path | None = None, *, port: int | None = None, open_browser: bool = True) -> Editor:
@@ -340,34 +338,26 @@ class Editor(ServedPage):
         self._lock = threading.Lock()
         self._version = 0
         self._picture: tuple[Any, dict[str, Any] | None, str, list[str]] = (None, None, "", [])
-        texts: dict[str, Callable[[], str]] = {
-            name: functools.partial(_file, name) for name in (*_SCRIPTS, *_STYLES)
-        }
-        self._served = Served(
+        self._serve(
             "build",
-            {"": lambda: page_text("Alembert", _STYLES, _SCRIPTS), **texts},
+            "Alembert",
+            _STYLES,
+            _SCRIPTS,
+            _file,
             answers={"state": self.state, "forms": forms},
             actions={"act": self.act},
             port=port,
             first=PORT,
+            open_browser=open_browser,
         )
-        if open_browser:
-            webbrowser.open(self.url)
 
     def wait(self) -> None:
         """Until `stop` is called, or the user interrupts."""
-        self._served.wait()
+        self._wait()
 
     def __repr__(self) -> str:
         name = self.document.path.name if self.document.path else "a new model"
-        return f"<Editor of {name} {'stopped' if self._served.stopped.is_set() else f'at {self.url}'}>"
-
-    def _repr_html_(self) -> str:
-        if self._served.stopped.is_set():
-            return "<p>This editor has stopped.</p>"
-        return (
-            f'<p><a href="{self.url}" target="_blank" rel="noopener">{html.escape(repr(self)[1:-1])}</a></p>'
-        )
+        return f"<Editor of {name} {self._place}>"
 
     # --- actions --------------------------------------------------------------------------------------------
 

@@ -296,7 +296,7 @@ def design_point(
     """A function of named parameters of the model, for `control.codesign` and `control.pareto`.
 
     Args:
-        model, q: what is designed, and the configuration it is held in.
+        model, q: what is designed, and the configuration it is held in, against gravity and springs.
         controls: inputs of the controller, as `linearize` names them.
         disturbances: inputs (efforts, or `wrench:frame.fx`) that are white noise of unit intensity.
         weighed: outputs whose mean squares count, with their weights: `{"q:tip": 1.0}`.
@@ -314,24 +314,28 @@ def design_point(
 
     def make(**values: float) -> DesignPoint:
         given = {**(parameter_values or {}), **values}
-        tau = model.gravity_forces(q, parameters=given)
-        linear = linearize(
-            model, q, None, tau, inputs=[*controls, *disturbances], outputs=named, parameter_values=given
+        rest = np.zeros(model.nv)
+        if model.is_constrained:
+            tau = model.gravity_forces(q, parameters=given)
+        else:  # springs are held as well
+            tau = model.inverse_dynamics(q, rest, rest, parameters=given)
+        linear, pushed = (
+            linearize(model, q, None, tau, inputs=list(names), outputs=named, parameter_values=given)
+            for names in (controls, disturbances)
         )
         G = linear.to_statespace()
         rows = [G.output_names.index(name) for name in weighed]
-        if np.any(G.D):
+        if np.any(G.D) or np.any(pushed.D):
             raise ArgumentError(
                 "design_point: an output follows the inputs directly (an acceleration); weigh and measure displacements and "
                 "speeds"
             )
         C = G.C[rows]
-        m = len(controls)
         Q = C.T @ np.diag([float(weighed[name]) for name in weighed]) @ C
-        plant = G[list(measured), G.input_names[:m]] if measured else G[:, G.input_names[:m]]
+        plant = G[list(measured), :] if measured else G
         known = {**model.parameter_values, **given}
         mass = sum(float(evaluate(body.inertia.mass, known)) for body in model.bodies)
         cost = mass if structure is None else structure(**values)
-        return DesignPoint(plant, G.B[:, m:], Q, effort, float(cost), sensor)
+        return DesignPoint(plant, pushed.B, Q, effort, float(cost), sensor)
 
     return make

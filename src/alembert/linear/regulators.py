@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.control.arguments import weight
 from alembert.control.gramian import semidefinite_root
 from alembert.control.reachability import reachability
 from alembert.control.riccati import care
@@ -177,10 +178,10 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
     if not linear.input_names or not linear.state_names:
         raise ArgumentError("lqr: the linear model has no inputs, or no states")
     A, B = linear.A, linear.B
-    weights = _weight("Q", Q, linear.state_names), _weight("R", R, linear.input_names)
-    least = float(np.linalg.eigvalsh(weights[1]).min())
-    if least <= 0:
-        raise ArgumentError(f"lqr: R has the eigenvalue {least:.4g}, expected a positive definite matrix")
+    weights = (
+        weight("lqr", "Q", Q, linear.state_names),
+        weight("lqr", "R", R, linear.input_names, definite=True),
+    )
     try:
         return Regulator(linear, care(A, B, *weights, function="lqr").K)
     except NumericalError:
@@ -200,26 +201,6 @@ def _check_linear(function: str, argument: str, linear: Any) -> None:
     raise ArgumentError(
         f"{function}: {argument} is {'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}, expected a LinearModel; {hint}"
     )
-
-
-def _weight(name: str, given: Any, signals: Sequence[str]) -> Array:
-    """A symmetric, positive semidefinite matrix of the size of the signals."""
-    n = len(signals)
-    try:
-        x = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        x = np.array(np.nan)
-    if x.shape in ((), (1,), (n,)):
-        x = np.diag(np.broadcast_to(x, (n,)))
-    if x.shape != (n, n) or not np.all(np.isfinite(x)) or not np.allclose(x, x.T, rtol=1e-9, atol=0):
-        raise ArgumentError(
-            f"lqr: {name} is {given!r}, expected a number, {n} numbers or a symmetric matrix ({n}, {n}) for "
-            f"{', '.join(signals)}"
-        )
-    least, most = np.linalg.eigvalsh(x)[[0, -1]]
-    if least < -1e-12 * max(abs(most), abs(least)):
-        raise ArgumentError(f"lqr: {name} has the eigenvalue {least:.4g}, expected none below zero")
-    return (x + x.T) / 2
 
 
 def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:

@@ -34,10 +34,10 @@ SAME = 1000
 
 def check(problem: Problem) -> None:
     """Refuse what nothing can satisfy, as far as it shows without solving."""
-    chosen = problem.plant.controls or problem.design or problem.is_free
-    if problem.model is not None and not chosen:
+    if problem.model is not None and problem.is_determined:
         raise ArgumentError(
-            "Problem: there are no controls, no `design` and no free duration; name actuated joints, or simulate instead"
+            "Problem: the start is stated, and there are no controls, no `design` and no free duration; name actuated "
+            "joints, or simulate instead"
         )
     _functions(problem)
     _ranges(problem)

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 Array = np.ndarray
@@ -76,7 +77,7 @@ class FeedbackOnGrid:
         return np.stack(parts, axis=-1)
 
     def _between(self, values: Array, x: Any, t: float) -> Array:
-        points = np.asarray(x, dtype=float)
+        points = numbers("feedback", "x", x)
         points = points[..., None] if points.ndim == 0 else points
         if points.shape[-1] != len(self.axes):
             raise ArgumentError(
@@ -134,8 +135,6 @@ def dynamic_programming(
     x = list(np.meshgrid(*axes, indexing="ij"))
     terms = _Terms(axes, x, R, low, high, drift, effect, running, linear, noise, jumps)
     V = terms._fields("final", final(x) if final is not None else 0.0, ())
-    if not np.isfinite(V).all():
-        raise NumericalError("dynamic_programming: final is not finite on the grid")
     steps = terms.steps(V, float(duration), records)
     while isinstance(kept := _integrated(terms, V, float(duration), steps, records), float):
         steps *= 2  # V has become steeper than at the end, and controls larger
@@ -214,7 +213,22 @@ class _Terms:
             raise ArgumentError(
                 f"dynamic_programming: {name} does not return {sizes} numbers or arrays over the grid"
             ) from None
+        if not np.isfinite(found).all():
+            raise NumericalError(f"dynamic_programming: {name} is not finite on the grid")
         return found
+
+    def _of_noise(self, t: float) -> Array | None:
+        """G, (states, sources, ...) over the grid; None without noise."""
+        if self.noise is None:
+            return None
+        rows = self.noise(t, self.x)
+        try:
+            sources = len(rows[0])
+        except (TypeError, LookupError):
+            raise ArgumentError(
+                "dynamic_programming: noise does not return rows, for each state a list with one entry for each source"
+            ) from None
+        return self._fields("noise", rows, (len(self.axes), sources))
 
     def optimal(self, t: float, V: Array) -> tuple[Array, Array]:
         m, k = len(self.axes), len(self.low)
@@ -230,9 +244,7 @@ class _Terms:
         found = self._fields("running", self.running(t, self.x), ())
         found = found + sum(a * b for a, b in zip(f, slopes, strict=True))
         found += np.einsum("i...,ij,j...->...", U / 2 - free, self.R, U)
-        if self.noise is not None:
-            rows = self.noise(t, self.x)
-            G = self._fields("noise", rows, (m, len(rows[0])))
+        if (G := self._of_noise(t)) is not None:
             spread = np.einsum("ir...,jr...->ij...", G, G)
             for i in range(m):
                 for j in range(i, m):
@@ -271,9 +283,7 @@ class _Terms:
             most = np.maximum(np.abs(U).max(axis=tuple(range(1, m + 1))), reach)
             speed = np.abs(f) + np.einsum("ij...,j->i...", B, most)
             own = sum(speed[i].max() / (a[1] - a[0]) for i, a in enumerate(self.axes))
-            if self.noise is not None:
-                rows = self.noise(t, self.x)
-                G = self._fields("noise", rows, (m, len(rows[0])))
+            if (G := self._of_noise(t)) is not None:
                 spread = (G**2).sum(axis=1)
                 own += sum(2 * spread[i].max() / (a[1] - a[0]) ** 2 for i, a in enumerate(self.axes))
             pace = max(pace, own + sum(jump.rate for jump in self.jumps))
@@ -323,7 +333,7 @@ def _axes(grid: Any) -> tuple[tuple[str, ...], list[Array]]:
         raise ArgumentError(f"dynamic_programming: grid is {grid!r}, expected points by the names of states")
     axes = []
     for name, points in grid.items():
-        axis = np.asarray(points, dtype=float)
+        axis = numbers("dynamic_programming", f"grid of {name!r}", points)
         steps = np.diff(axis) if axis.ndim == 1 else np.empty(0)
         if len(steps) < 4 or not np.isfinite(axis).all() or not np.allclose(steps, steps[0]) or steps[0] <= 0:
             raise ArgumentError(

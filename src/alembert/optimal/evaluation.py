@@ -452,7 +452,7 @@ class Evaluation:
         if nz:
             Q, R = ca.qr(C[:, fixed:])
             lower = ca.densify(R).T
-            nus = -Q @ _forward(lower, along[fixed:])
+            nus = -Q @ _forward(lower, along[fixed:, :])
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
@@ -463,7 +463,7 @@ class Evaluation:
         cross = Hzz @ Zw + Hz
         reduced = Hw + Hz.T @ Zw + Zw.T @ cross
         # H is symmetric: H_wz Z + Z' H_zw + Z' H_zz Z
-        linear = slope[:fixed] + Zw.T @ slope[fixed:] + cross.T @ z0
+        linear = slope[:fixed] + Zw.T @ slope[fixed:, :] + cross.T @ z0
         moved = F[:, :fixed] + F[:, fixed:] @ Zw
         reduced = ca.tril2symm(ca.tril(reduced))
         return [

@@ -28,6 +28,8 @@ INSIDE = 0.1
 """share of the range of a control or state that a straight guess keeps from its bounds"""
 PARAMETERS = 0.01
 """the same of design parameters, which begin at the values that they have"""
+DRIFT_STEPS = 400
+"""of rk4, for a motion that is only to be near"""
 BRANCH_STEPS = 40
 """of a straight guess, in which loops are closed one after the other"""
 
@@ -136,6 +138,28 @@ def straight(problem: Problem) -> Guess:
     v = model.difference(*configurations) / duration
     points = np.array([np.concatenate([q, v]) for q in configurations])
     return Guess(fraction, points, controls, duration)
+
+
+def drifting(problem: Problem) -> Guess | None:
+    """The motion that the start leads to under the controls of a straight guess: an orbit does not go straight.
+
+    None where the start is not stated, joints are prescribed or loops are to be kept closed, or it runs away.
+    """
+    plant, chart = problem.plant, problem.plant.chart
+    stated = {row.component: row.lower for row in problem.start if row.is_equation}
+    if not stated.keys() >= set(plant.tangent_names) or getattr(plant, "closure", None) is not None:
+        return None
+    begin = straight(problem)
+    where, controls, h = np.linspace(0, 1, DRIFT_STEPS + 1), begin.controls[0], begin.duration / DRIFT_STEPS
+    points = np.empty((DRIFT_STEPS + 1, chart.point))
+    points[0] = begin.points[0]
+    points[0, chart.nq :] = [stated[name] for name in plant.tangent_names[chart.nv :]]
+    for k, share in enumerate(where[:-1]):
+        at = share * begin.duration, h, np.tile(controls, 3), problem.parameters, begin.duration
+        points[k + 1] = problem.fine[0](points[k], *at)[0].full()[:, 0]
+    if not np.isfinite(points).all():
+        return None
+    return Guess(where, points, np.tile(controls, (len(where), 1)), begin.duration)
 
 
 def on_one_branch(problem: Problem, guess: Guess) -> Guess:

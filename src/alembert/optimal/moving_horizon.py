@@ -35,10 +35,10 @@ from alembert.optimal.schemes import TABLEAUS, Interval, RungeKutta, Stretch
 from alembert.optimal.solve import SolverOptions, Transcribed, check
 from alembert.optimal.stages import Ends
 from alembert.simulate import Measured, Sampled, StateFilter
-from alembert.simulate.controllers import efforts_from
+from alembert.simulate.controllers import Estimating, efforts_from
 from alembert.simulate.elements import Places
 from alembert.simulate.sensors import Instrument
-from alembert.simulate.state_filters import StateEstimate
+from alembert.simulate.state_filters import StateEstimate, held_efforts
 from alembert.spatial import quaternion
 
 Array = np.ndarray
@@ -256,7 +256,7 @@ class MovingHorizonEstimator:
     def predict(self, now: WindowEstimate, efforts: Any = None) -> WindowEstimate:
         """One sample later, under efforts that are held."""
         model, N = self.model, self.window
-        tau = np.zeros(model.nv) if efforts is None else efforts_from(model, efforts, "predict")
+        tau = held_efforts(model, efforts, "predict")
         if np.any(tau[self.filter.process == 0]):
             k = int(np.flatnonzero((self.filter.process == 0) & (tau != 0))[0])
             raise UnsupportedError(
@@ -322,7 +322,8 @@ class MovingHorizonEstimator:
             f"{name}.deviations": start.deviations,
             memory: shape,
         }
-        return Sampled(sample, self.dt, offset=self.filter.offset, reads=(*read, memory), posts=first)
+        estimating = Estimating(sample, {x.name: x for x in self.filter.instruments})
+        return Sampled(estimating, self.dt, offset=self.filter.offset, reads=(*read, memory), posts=first)
 
     # --- solving ----------------------------------------------------------------------------------------------------
 

@@ -19,18 +19,7 @@ from alembert.optimal.links import Linkage
 from alembert.optimal.outcome import Iterate, Warm, interrupts_kept
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import (
-    LARGEST,
-    ROUNDS,
-    MeshClock,
-    MeshRound,
-    asked,
-    higher,
-    jumps,
-    next_mesh,
-    next_order,
-    with_orders,
-)
+from alembert.optimal.refinement import Meshes, refine_by_parts
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,
@@ -108,12 +97,12 @@ def solve_phases(
                 f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
             )
         chain = phases.chain(counts, schemes, meshes)
-        if (
-            not any(problem.plant.controls or problem.design for problem in phases.phases.values())
-            and not chain.clocks
-        ):
+        first, *later = phases.phases.values()
+        is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
+        if first.is_determined and not is_open:
             raise ArgumentError(
-                "Phases.solve: no phase has controls, `design` or a free duration: nothing is to be chosen"
+                "Phases.solve: the start is stated, and no phase has controls, `design` or a free duration: nothing is to "
+                "be chosen"
             )
         transcribed = TranscribedPhases(chain)
         known = None
@@ -125,6 +114,8 @@ def solve_phases(
         attempt, outcome = transcribed.attempts(
             place, known, options, is_solution=known is not None, stages=chain
         )
+        if options.solver == "sweep":
+            outcome = transcribed.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
         hessian = "exact" if attempt.exact else "gauss-newton"
         return PhasesSolution(phases, chain, outcome, options.solver, hessian)
@@ -268,62 +259,12 @@ def refined_phases(
     given: Mapping[str, Any],
 ) -> PhasesSolution:
     """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
-    asked(accuracy, refine)
-    schemes = dict(schemes)
-    if refine == "hp":
-        schemes = {name: with_orders(own) for name, own in schemes.items()}
-    found: list[dict[str, MeshRound]] = []
-    best: PhasesSolution | None = None
-    everywhere = dict.fromkeys(phases.phases, False)
-    own, start = dict(meshes), guess
-    sizes, given = dict(counts), dict(given)
-    clock = MeshClock(given.get("time_limit"))
 
-    def ended(solution: PhasesSolution, why: str) -> PhasesSolution:
-        solution.refined(tuple(found), accuracy, max(r.estimate for r in found[-1].values()), why)
-        return solution
+    def solve(now: Meshes, start: Any, left: float | None) -> tuple[PhasesSolution, dict[str, Solution]]:
+        own = {**given, "time_limit": left}
+        solution = solve_phases(phases, now.counts, now.schemes, now.nodes, start, own)
+        return solution, {name: motion.solution for name, motion in solution.items()}
 
-    while True:
-        given["time_limit"] = clock.left
-        solution = solve_phases(phases, sizes, schemes, own, start, given)
-        if not solution.converged:
-            if best is None:
-                return solution
-            return ended(best, f"the meshes {_listed(sizes)} were not solved ({solution.status})")
-        before, best = best, solution
-        change = (
-            abs(solution.cost - before.cost) / (abs(solution.cost) or 1.0) if before is not None else np.inf
-        )
-        rounds, coarse = {}, bool(solution._coarse)
-        for name, motion in solution.items():
-            here = motion.solution.accuracy.worst
-            rounds[name] = MeshRound(
-                *(sizes[name], solution.cost, max(here, change) if np.isfinite(here) else change),
-                *(len(jumps(motion.solution)), solution.iterations, motion.solution.stages.scheme.order),
-            )
-        found.append(rounds)
-        estimate = max(r.estimate for r in rounds.values())
-        if estimate <= accuracy and all(everywhere.values()):
-            return ended(solution, "")
-        if len(found) == ROUNDS:
-            return ended(solution, f"{estimate:.1e} after {ROUNDS} meshes")
-        for name, motion in solution.items():
-            is_enough, more = estimate <= accuracy, 0
-            if refine == "hp" and not coarse:
-                own[name], more = next_order(motion.solution, accuracy, is_enough=is_enough)
-                schemes[name], everywhere[name] = higher(schemes[name] or "radau", more), True
-            if not more:
-                own[name], everywhere[name] = next_mesh(
-                    motion.solution, accuracy, is_enough=is_enough, coarse=coarse
-                )
-            if len(own[name]) - 1 > LARGEST:
-                return ended(
-                    solution,
-                    f"{estimate:.1e}: the next mesh of {name} would have {len(own[name]) - 1} intervals",
-                )
-        start = guess if coarse else solution
-        sizes = {name: len(nodes) - 1 for name, nodes in own.items()}
-
-
-def _listed(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sizes.items())
+    first = Meshes(dict(counts), dict(schemes), dict(meshes))
+    found: PhasesSolution = refine_by_parts(solve, first, guess, accuracy, refine, given.get("time_limit"))
+    return found

@@ -24,6 +24,7 @@ from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
 from alembert.optimal.plant import Mechanics, depends_on_time
 from alembert.optimal.solution import Solution
+from alembert.optimal.solve import check
 from alembert.simulate import Sampled
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class _CompiledPlan:
 
     def control_at(self, t: float) -> Array:
         if self.result.is_constant:
-            k = int(np.searchsorted(self._nodes, t / self._duration, side="right")) - 1
+            k = int(np.searchsorted(self._nodes * self._duration, t, side="right")) - 1
             return self.result.controls[max(k, 0)].copy()
         return self.solution.control_at(t)
 
@@ -75,9 +76,10 @@ class _CompiledPlan:
 class PredictiveController:
     """`problem` solved every `period` [s]; `controller.sampled` goes to `al.simulate(..., controller=...)`.
 
-    The problem's `start` is replaced by the state at each sample; its duration is the horizon. At most
-    `iterations` Newton steps are made in each sample; `time_limit` [s] ends a solve with its best iterate. What a solve
-    gives that was stopped so is used if its motion is feasible to `feasible`, in units of the problem.
+    The problem's `start` is replaced by the state at each sample; its duration is the horizon. The first sample, which has
+    no plan to go on from, is solved to the end. After it, at most `iterations` Newton steps are made in each sample;
+    `time_limit` [s] ends a solve with its best iterate. What a solve gives that was stopped so is used if its motion is
+    feasible to `feasible`, in units of the problem.
 
     `delay` [s] is that from the sample to the controls: (1) makes up for it. `on_failure`: "plan" follows the last plan that
     was good, and ends with a `NumericalError` where that ends; "hold" keeps the last controls, "raise" ends at once.
@@ -133,6 +135,11 @@ class PredictiveController:
         if reads and estimate is None:
             raise ArgumentError(
                 "PredictiveController: reads needs `estimate`, a function of t and what the sensors gave, to q and v"
+            )
+        check(1, "sweep", tolerance, iterations, "auto", time_limit)
+        if not (isinstance(feasible, int | float) and feasible >= 0):
+            raise ArgumentError(
+                f"PredictiveController: feasible is {feasible!r}, expected a number from 0 on"
             )
         self.problem, self.period, self.delay = problem, float(period), float(delay)
         self.prepared = problem.prepare(steps, transcription=transcription, hessian=hessian)
@@ -236,9 +243,9 @@ class PredictiveController:
             found = _CompiledPlan(result, self._nodes, self.problem.shortest)
             if self._is_good(found):
                 return found
-        own: dict[str, Any] = dict(self._options)
+        own: dict[str, Any] = {"tolerance": self._options["tolerance"]}
         if plan is not None:
-            own |= {"guess": self.plan, "shift": passed}
+            own = self._options | {"guess": self.plan, "shift": passed}
         return self.prepared.solve(start=start, inputs=given or None, **own)
 
     def _check_plan(self, t: float, at: float, found: Solution | _CompiledPlan) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -182,6 +183,13 @@ class Problem:
         """Whether the duration is to be found."""
         return self.shortest != self.longest
 
+    @property
+    def is_determined(self) -> bool:
+        """Whether the start decides all: it is stated, the duration too, and there are neither controls nor `design`."""
+        stated = {row.component for row in self.start if row.is_equation}
+        chosen = self.plant.controls or self.design or self.is_free
+        return not chosen and stated.issuperset(self.plant.tangent_names)
+
     @cached_property
     def fine(self) -> tuple[ca.Function, ca.Function, ca.Function]:
         """Functions of short steps, with which solutions are judged: see `alembert.optimal.mesh`."""
@@ -279,7 +287,7 @@ class Problem:
         for name, bounds in (given or {}).items():
             if name not in names:
                 raise ArgumentError(unknown("Problem: design: no parameter", name, names))
-            pair = np.asarray(bounds, dtype=float)
+            pair = numbers("Problem", f"design {name!r}", bounds)
             if pair.shape != (2,) or not pair[0] < pair[1] or not np.isfinite(pair).all():
                 raise ArgumentError(f"Problem: design {name!r} is {bounds!r}, expected a pair (lower, upper)")
             k = names.index(name)

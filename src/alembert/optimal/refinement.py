@@ -34,6 +34,7 @@ much as one of many. What a mesh of mixed orders would save elsewhere are unknow
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from alembert.optimal.solution import Solution
 
 Array = np.ndarray
+SIMPLE = "rk4"
+"""the transcription with one control in each interval that is tried where another one, which has more, fails for that"""
 ROUNDS = 10
 """meshes at most"""
 MOST = 4
@@ -97,66 +100,118 @@ def refined(
     problem: Problem, steps: int, accuracy: Any, options: dict[str, Any], refine: str = "h"
 ) -> Solution:
     """The solution on the first mesh whose (1) is below `accuracy`; on the last good one with a remark, if there is none."""
-    asked(accuracy, refine)
     if options.get("transcription") == "splines":
         raise ArgumentError("solve: accuracy is for meshes; with splines raise `control_points` instead")
-    given = dict(options)
-    if refine == "hp":
-        given["transcription"] = with_orders(given.get("transcription"))
-    nodes = given.pop("nodes", None)
-    found: list[MeshRound] = []
-    first = steps
-    best: Solution | None = None
-    found_first: Solution | None = None
-    everywhere = False
-    clock = MeshClock(options.get("time_limit"))
+    given = {name: x for name, x in options.items() if name not in ("transcription", "nodes", "guess")}
 
-    def ended(solution: Solution, why: str) -> Solution:
-        solution.refined(tuple(found), accuracy, found[-1].estimate, why)
+    def solve(meshes: Meshes, guess: Any, left: float | None) -> tuple[Solution, dict[str, Solution]]:
+        own = {"transcription": meshes.schemes[""], "nodes": meshes.nodes.get(""), "guess": guess}
+        solution = problem.solve(meshes.counts[""], **given | own | {"time_limit": left})
+        return solution, {"": solution}
+
+    def otherwise(best: Solution, found: list[Any], left: float | None) -> Solution | None:
+        """By `SIMPLE`, where controls are singular."""
+        name = _swinging(best)
+        if name is None:
+            return None
+        own = {"transcription": SIMPLE, "guess": best, "nodes": None, "time_limit": left}
+        again = refined(problem, steps, accuracy, {**options, **own})
+        if not (again.converged and (again.success or (again.estimate or np.inf) < found[-1].estimate)):
+            return None
+        again.meshes = (*found, *again.meshes)
+        again.remark(f"{name} is singular: refined by {SIMPLE}, with one control in each interval")
+        return again
+
+    nodes = {} if options.get("nodes") is None else {"": options["nodes"]}
+    first = Meshes({"": steps}, {"": options.get("transcription")}, nodes)
+    limit = options.get("time_limit")
+    return refine_by_parts(solve, first, options.get("guess"), accuracy, refine, limit, otherwise)
+
+
+@dataclass
+class Meshes:
+    """By the name of each phase, "" where there is one problem: intervals, transcriptions, and nodes that are not even."""
+
+    counts: dict[str, int]
+    schemes: dict[str, str | None]
+    nodes: dict[str, Any]
+
+    def __str__(self) -> str:
+        if "" in self.counts:
+            return f"mesh of {self.counts['']} intervals was"
+        return f"meshes {', '.join(f'{name} {count}' for name, count in self.counts.items())} were"
+
+
+def refine_by_parts(
+    solve: Callable[[Meshes, Any, float | None], tuple[Any, dict[str, Solution]]],
+    meshes: Meshes,
+    guess: Any,
+    accuracy: Any,
+    refine: str,
+    time_limit: float | None,
+    otherwise: Callable[[Any, list[Any], float | None], Any] | None = None,
+) -> Any:
+    """What `solve` finds on `meshes` from a guess in the time that is left, with a solution for each part, refined: every
+    part is cut where it is off, until none is. `otherwise` may have another way where the next meshes are not solved."""
+    asked(accuracy, refine)
+    if refine == "hp":
+        meshes.schemes = {name: with_orders(own) for name, own in meshes.schemes.items()}
+    found: list[dict[str, MeshRound]] = []
+    best: Any = None
+    first: Any = None
+    start, everywhere, clock = guess, dict.fromkeys(meshes.counts, False), MeshClock(time_limit)
+
+    def told() -> list[Any]:
+        return [rounds.get("", rounds) for rounds in found]
+
+    def ended(solution: Any, why: str) -> Any:
+        solution.refined(tuple(told()), accuracy, max(r.estimate for r in found[-1].values()), why)
         return solution
 
     while True:
-        given["time_limit"] = clock.left
-        solution = problem.solve(steps, **given, nodes=nodes)
+        solution, parts = solve(meshes, start, clock.left)
         if not solution.converged:
             if best is None:
                 return solution
-            if solution.status not in ("time", "interrupted") and (name := _swinging(best)):
-                own = {"transcription": "rk4", "guess": best, "nodes": None, "time_limit": clock.left}
-                again = refined(problem, first, accuracy, {**options, **own})
-                if again.converged and (again.success or (again.estimate or np.inf) < found[-1].estimate):
-                    again.meshes = (*found, *again.meshes)
-                    again.remark(f"{name} is singular: refined by rk4, with one control in each interval")
-                    return again
-            return ended(best, f"the mesh of {steps} intervals was not solved ({solution.status})")
-        before, best = best, solution
-        given["transcription"] = solution.transcription  # that was chosen for the first mesh
-        here = solution.accuracy
-        size = max(abs(solution.cost), least_cost(found_first or solution)) or 1.0
-        found_first = found_first or solution
+            other = None
+            if otherwise is not None and solution.status not in ("time", "interrupted"):
+                other = otherwise(best, told(), clock.left)
+            return other or ended(best, f"the {meshes} not solved ({solution.status})")
+        before, best, first = best, solution, first or solution
+        size = max(abs(solution.cost), least_cost(first)) or 1.0
         change = abs(solution.cost - before.cost) / size if before is not None else np.inf
-        estimate = max(here.worst, change) if np.isfinite(here.worst) else change
-        jumping = len(jumps(solution))
-        order = solution.stages.scheme.order
-        found.append(MeshRound(steps, solution.cost, estimate, jumping, solution.iterations, order))
-        if estimate <= accuracy and everywhere:
+        rounds = {}
+        for name, part in parts.items():
+            meshes.schemes[name] = part.transcription  # that was chosen for the first mesh
+            here = part.accuracy.worst
+            rounds[name] = MeshRound(
+                *(meshes.counts[name], solution.cost, max(here, change) if np.isfinite(here) else change),
+                *(len(jumps(part)), solution.iterations, part.stages.scheme.order),
+            )
+        found.append(rounds)
+        estimate = max(r.estimate for r in rounds.values())
+        is_enough = estimate <= accuracy
+        if is_enough and all(everywhere.values()):
             return ended(solution, "")
         if len(found) == ROUNDS:
             return ended(solution, f"{estimate:.1e} after {ROUNDS} meshes")
-        coarse = (
-            here.is_coarse
-        )  # what it says of where to refine means nothing, and nothing is gained by beginning there
-        is_enough, more = estimate <= accuracy, 0
-        if refine == "hp" and not coarse:
-            nodes, more = next_order(solution, accuracy, is_enough=is_enough)
-            given["transcription"] = higher(given["transcription"], more)
-            everywhere = more > 0
-        if not more:
-            nodes, everywhere = next_mesh(solution, accuracy, is_enough=is_enough, coarse=coarse)
-        given["guess"] = options.get("guess") if coarse else solution
-        if len(nodes) - 1 > LARGEST:
-            return ended(solution, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals")
-        steps = len(nodes) - 1
+        # what a coarse one says of where to refine means nothing, and nothing is gained by beginning there
+        coarse = any(part.accuracy.is_coarse for part in parts.values())
+        for name, part in parts.items():
+            more = 0
+            if refine == "hp" and not coarse:
+                meshes.nodes[name], more = next_order(part, accuracy, is_enough=is_enough)
+                meshes.schemes[name], everywhere[name] = higher(part.transcription, more), True
+            if not more:
+                meshes.nodes[name], everywhere[name] = next_mesh(
+                    part, accuracy, is_enough=is_enough, coarse=coarse
+                )
+            count = len(meshes.nodes[name]) - 1
+            if count > LARGEST:
+                of = f" of {name}" if name else ""
+                return ended(solution, f"{estimate:.1e}: the next mesh{of} would have {count} intervals")
+            meshes.counts[name] = count
+        start = guess if coarse else solution
 
 
 class MeshClock:

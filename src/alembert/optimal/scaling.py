@@ -230,7 +230,8 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
     n = stages.sizes[0]
     x = _states(stages, at.x, is_plain)
     widths = _widths(stages)
-    moved, driven = (stages.count * _without_noise(slope) for slope in (np.abs(A - np.eye(n)), B))
+    own, points = stages.plant.chart.tangent, stages.scheme.points
+    moved, driven = (stages.count * _without_noise(slope, own) for slope in (np.abs(A - np.eye(n)), B))
     u: Array | None = None
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
@@ -245,7 +246,6 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
         if not (by[open_] > 0).any():
             break
         x[open_] = by[open_]
-    own, points = stages.plant.chart.tangent, stages.scheme.points
     x = _known(x)
     u = _known(_controls(stages, at.u, x, driven, D[:, n:], widths, _needed(at, x)))
     x[own : own + stages.memory] = u[len(u) - len(u) // points :][: stages.memory]
@@ -354,9 +354,10 @@ def _controls(
     return np.concatenate([found] * points)
 
 
-def _without_noise(slopes: Array) -> Array:
-    """Zero where there are only rounding errors."""
-    return np.where(slopes > NOISE**1.2 * slopes.max(initial=0.0), slopes, 0.0)
+def _without_noise(slopes: Array, own: int) -> Array:
+    """Zero where there are only rounding errors, beside the largest slope of the `own` states: what is only carried along
+    has slopes of one, however short the stages."""
+    return np.where(slopes > NOISE**1.2 * slopes[:own].max(initial=0.0), slopes, 0.0)
 
 
 def _known(sizes: Array) -> Array:

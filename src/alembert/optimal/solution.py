@@ -337,10 +337,9 @@ class Solution(Solved):
 
     def _interval(self, t: Any) -> tuple[Array, Array]:
         """The interval that a time is in, and at which share of it."""
-        nodes = self.stages.nodes
-        s = np.clip(np.asarray(t, dtype=float) / self.duration, 0.0, 1.0)
-        k = np.clip(np.searchsorted(nodes, s, side="right") - 1, 0, self.steps - 1)
-        return k, (s - nodes[k]) / self.stages.numbers[k, 1]
+        at = np.clip(np.asarray(t, dtype=float), 0.0, self.time[-1])
+        k = np.clip(np.searchsorted(self.time, at, side="right") - 1, 0, self.steps - 1)
+        return k, (at - self.time[k]) / (self.time[k + 1] - self.time[k])
 
     def control_within(self, k: Any, share: Any) -> Array:
         """The controls in interval k, at a share from 0 to 1 of it."""

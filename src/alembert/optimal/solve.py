@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal.analysis import jump_remark
 from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
@@ -40,7 +41,7 @@ from alembert.optimal.outcome import (
     zigzags,
 )
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import refined
+from alembert.optimal.refinement import SIMPLE, refined
 from alembert.optimal.schemes import Transcription, scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
@@ -51,8 +52,8 @@ LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
 NUDGES = ((0.3, 1.0), (1.0, 2.0))
 """sizes, in units of the controls, and half waves in the duration, of controls that are tried where a guess has no slope"""
-SIMPLE = "rk4"
-"""the transcription with one control in each interval that is tried where the default one, which has more, fails for that"""
+BELOW = 1e-6
+"""share of its cost by which a solution is to be cheaper than a saddle: far more than the tolerance leaves open"""
 DEARER = 0.02
 """share of what the controls of the default one cost by which its solution may cost more: controls that are constant in each
 interval do, and many steps may be needed to come near"""
@@ -208,10 +209,10 @@ class Transcribed:
         *,
         at_run_time: bool = False,
     ) -> None:
-        if not (problem.plant.controls or problem.design or problem.is_free):
+        if problem.is_determined:
             raise ArgumentError(
-                "solve: the system has no controls, no `design` and a given duration, so that nothing is to be chosen: "
-                "simulate it, or make it one of `Phases`"
+                "solve: the system has no controls, no `design`, a given duration and a start that is stated, so that "
+                "nothing is to be chosen: simulate it, or make it one of `Phases`"
             )
         way = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
         way = scheme(way) if isinstance(way, str) else way
@@ -265,14 +266,19 @@ class Transcribed:
             )
             if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
                 outcome = self._in_given_time(problem, attempt, outcome)
-            if is_judged and solver == "sweep" and not (guess is None or isinstance(guess, Solution)):
-                outcome = self._from_straight(attempt, outcome)
+            if is_judged and solver == "sweep" and not isinstance(guess, Solution):
+                outcome = self._from_elsewhere(attempt, outcome, guess)
+            if is_judged and solver == "sweep":
+                outcome = self.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         hessian = "exact" if attempt.exact else "gauss-newton"
-        return Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
+        found = Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
+        if is_judged and found.converged and (text := jump_remark(found)):
+            found.remark(text)
+        return found
 
     def attempts(
         self,
@@ -321,20 +327,54 @@ class Transcribed:
         outcome.history = [*stalled.history, *(i._replace(number=done + i.number) for i in outcome.history)]
         return outcome
 
-    def _from_straight(self, attempt: Attempt, lost: Outcome) -> Outcome:
-        """From a straight motion, where no way leads on from the guess."""
-        done = len(lost.history)
-        left = attempt.iterations - done
-        if lost.status not in ("stalled", "infeasible") or left < 1:
-            return lost
-        x, u, z = guesses.place(attempt.stages, guesses.make(attempt.stages.problem, None))
-        outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
-        _add_seconds(outcome, lost)
-        if outcome.status not in ("solved", "acceptable"):
-            return lost
-        outcome.history = [*lost.history, *(i._replace(number=done + i.number) for i in outcome.history)]
-        outcome.message += "; begun from a straight motion: no way led on from the guess"
-        return outcome
+    def _from_elsewhere(self, attempt: Attempt, lost: Outcome, guess: Any) -> Outcome:
+        """Where no way leads on from the guess: from a straight motion, and from the one the start leads to by itself."""
+        problem, done = attempt.stages.problem, list(lost.history)
+        others: dict[str, Callable[[], guesses.Guess | None]] = {}
+        if guess is not None:
+            others["a straight motion"] = partial(guesses.make, problem, None)
+        others["the motion that the start leads to by itself"] = partial(guesses.drifting, problem)
+        for name, make in others.items():
+            left = attempt.iterations - len(done)
+            other = make() if lost.status in ("stalled", "infeasible", "failed") and left > 0 else None
+            if other is None:
+                continue
+            x, u, z = guesses.place(attempt.stages, other)
+            outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
+            done += [i._replace(number=len(done) + i.number) for i in outcome.history]
+            _add_seconds(outcome, lost)
+            if outcome.status in ("solved", "acceptable"):
+                outcome.history = done
+                before = "a straight one" if guess is None else "the guess"
+                outcome.message += f"; begun from {name}: no way led on from {before}"
+                return outcome
+            if outcome.status == "interrupted":
+                break
+        return lost
+
+    def off_saddle(self, attempt: Attempt, solved: Outcome) -> Outcome:
+        """From controls that move, where the cost does not bend upward from a solution in all directions that are open.
+
+        Motions that are symmetric have the slopes of an optimum, and no Newton step leaves the symmetry: a body that turns
+        about its own axis all the way, although it is there earlier by leaving it to either side."""
+        done, it = list(solved.history), solved.iterate
+        for size, turns in NUDGES:
+            left = attempt.iterations - len(done)
+            if solved.status != "solved" or not attempt.exact or not done[-1].shift > 0 or left < 1:
+                break
+            u = it.u + solved.units.u * self._waves(size, turns)
+            away = replace(attempt, x=it.x, u=u, z=it.z, iterations=left, known=None)
+            outcome = self._run(away, "sweep")
+            outcome = self._again(away, outcome) if outcome.status == "stalled" else outcome
+            gain = (solved.cost - outcome.cost) / max(abs(solved.cost), abs(outcome.cost), 1e-300)
+            _add_seconds(outcome, solved)
+            if outcome.status in ("solved", "acceptable") and gain > BELOW:
+                outcome.history = [*done, *(i._replace(number=len(done) + i.number) for i in outcome.history)]
+                outcome.message += f"; begun from a saddle, whose cost is {solved.cost:.6g}"
+                return outcome
+            if outcome.status == "interrupted":
+                break
+        return solved
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
         """From controls that move, where those of the guess have no effect at first order on what is to be reached.

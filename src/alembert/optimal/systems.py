@@ -28,7 +28,6 @@ from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -97,7 +96,7 @@ def model_system(
     def rates(s: Moment) -> ca.SX:
         q, v, z, p = s.states[:n], s.states[n : 2 * n], s.states[2 * n : 2 * n + lags.size], s.parameters
         known = p[:count] if count else None
-        named = {name: getattr(s, name) for name in (*commands, *own)}
+        named = {name: getattr(s, name) for name in (*commands, *names, *inner, *own)}
         moment = Moment(t=s.t, q=q, v=v, model=model, parameters=p, _model=model, _parameters=known, **named)
         command = ca.SX.zeros(n)
         if efforts is None:
@@ -205,11 +204,11 @@ def table(
     if kind not in ("cubic", "linear"):
         raise ArgumentError(f"table: kind is {kind!r}, expected 'cubic' or 'linear'")
     bases: list[_Basis] = []
-    for i, knots in enumerate(axes):
-        degree = min(1 if kind == "linear" else 3, len(knots) - 1)
-        spline = scipy.interpolate.make_interp_spline(knots, values, k=degree, axis=i)
-        values = np.moveaxis(np.asarray(spline.c), 0, i)  # scipy has the axis first
-        bases.append(_Basis(spline.t, degree, beyond == "slope"))
+    for i, points in enumerate(axes):
+        bases.append(_Basis(points, 1 if kind == "linear" else 3, beyond == "slope"))
+        columns = np.moveaxis(values, i, 0)
+        found = np.linalg.solve(bases[-1].matrix(points), columns.reshape(len(points), -1))
+        values = np.moveaxis(found.reshape(columns.shape), 0, i)
 
     def value(*at: Any) -> ca.SX:
         """(2)"""
@@ -249,9 +248,13 @@ def _read(x: Any, y: Any) -> tuple[list[Array], Array]:
 class _Basis:
     """(3) of one axis."""
 
-    def __init__(self, knots: Array, degree: int, goes_on: bool) -> None:
-        """`goes_on`: straight beyond its ends."""
-        self._t, self._degree = [float(t) for t in knots], degree
+    def __init__(self, points: Array, degree: int, goes_on: bool) -> None:
+        """Of splines through these points, whose second and last but one are no knots where the degree is 3; `goes_on`:
+        straight beyond their ends."""
+        degree = min(degree, len(points) - 1)
+        inside = (degree + 1) // 2 if degree % 2 else len(points) // 2 + 1
+        ends = [float(points[0])] * (degree + 1), [float(points[-1])] * (degree + 1)
+        self._t, self._degree = [*ends[0], *points[inside:-inside].tolist(), *ends[1]], degree
         self._steep = [self._slope(end) for end in (self._t[0], self._t[-1])] if goes_on else None
 
     def __call__(self, at: Any) -> ca.SX:
@@ -262,6 +265,12 @@ class _Basis:
             return found
         below, above = self._steep
         return found + ca.fmin(ca.SX(at) - first, 0) * below + ca.fmax(ca.SX(at) - last, 0) * above
+
+    def matrix(self, points: Array) -> Array:
+        """(points, terms)"""
+        x = ca.SX.sym("x")
+        values = ca.Function("basis", [x], [ca.densify(self._within(x))]).map(len(points))
+        return np.asarray(values(points[None]).full().T)
 
     def _slope(self, at: float) -> ca.DM:
         x = ca.SX.sym("x")

@@ -447,7 +447,7 @@ def inward_function(n: int, m: int, columns: int, bounds: int) -> ca.Function:
             **{"P": s["P"], "z": s["z"], "A": s["A"], "B": s["B"], "N": s["N"]},
             "c": ca.horzcat(s["b"], ca.SX(n, rest)),
             "R": s["R"] + s["shift"] * ca.SX.eye(m),
-            "t": ca.horzcat(-s["r"] - force[n:], ca.SX(m, rest)),
+            "t": ca.horzcat(-s["r"] - force[n:, :], ca.SX(m, rest)),
         },
         coupled=True,
     )
@@ -494,7 +494,7 @@ def residual_loop(n: int, m: int, bounds: int) -> StageLoop:
     s = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
     x, u, costate, force = s["x"], s["u"], s["next"], s["D"].T @ s["push"]
     q = s["Q"] @ x + s["q"] + s["shift"] * x - s["costate"] + s["N"] @ u + s["A"].T @ costate + force[:n]
-    r = s["R"] @ u + s["r"] + s["shift"] * u + s["N"].T @ x + s["B"].T @ costate + force[n:]
+    r = s["R"] @ u + s["r"] + s["shift"] * u + s["N"].T @ x + s["B"].T @ costate + force[n:, :]
     b = s["A"] @ x + s["B"] @ u + s["b"] - s["after"]
     found = [ca.densify(ca.SX(value)) for value in (q, r, b)]
     function = ca.Function("time_sweep_residual", list(s.values()), found)

@@ -38,10 +38,12 @@ import numpy as np
 import scipy
 
 from alembert.arguments import check_known, is_number, real
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import Friction, Rotor
 from alembert.model import Joint, Model
+from alembert.simulate.elements import function_kernel
 from alembert.spatial.arrays import clip
 
 Array = np.ndarray
@@ -289,15 +291,6 @@ class Lags:
     def size(self) -> int:
         return len(self.x) + len(self.second)
 
-    @cached_property
-    def _limits(self) -> tuple[Array, Array, Array]:
-        """Of the rates of x, and of the efforts, in the order of x; and which of z are y."""
-        return self.drives.rate[self.x], self.drives.limit[self.x], np.arange(len(self.x), self.size)
-
-    def packed(self, memory: Array) -> Array:
-        """z from (2, nv): efforts before saturation and their rates."""
-        return np.concatenate([memory[0, self.x], memory[1, self.second]])
-
     def unpacked(self, z: Array, given: Array) -> Array:
         """(..., 2, nv) from z; degrees of freedom without a lag have what is given."""
         n = len(self.x)
@@ -307,28 +300,8 @@ class Lags:
         found[..., 1, self.second] = z[..., n:]
         return found
 
-    def given(self, z: Array, command: Array) -> Array:
-        """Efforts on the joints, of drives with a lag and of those that carry the command out at once."""
-        u = self.drives.saturate(command)
-        found = np.broadcast_to(u, np.broadcast_shapes(u.shape, (*z.shape[:-1], u.shape[-1]))).copy()
-        limit = self._limits[1]
-        found[..., self.x] = np.clip(z[..., : len(self.x)], -limit, limit)
-        return found
-
-    def rates(self, z: Array, command: Array) -> Array:
-        """(1) and (2)."""
-        drives, n, k = self.drives, len(self.x), len(self.first)
-        u = drives.saturate(command)[self.x]
-        limit = self._limits[0]
-        x, y = z[:n], z[n:]
-        wanted = np.concatenate([(u[:k] - x[:k]) / drives.lag[self.first], y])
-        w, zeta = drives.frequency[self.second], drives.damping_ratio[self.second]
-        faster = w * w * (u[k:] - x[k:]) - 2 * zeta * w * y
-        faster = np.where((np.abs(y) >= limit[k:]) & (faster * y > 0), 0.0, faster)
-        return np.concatenate([np.clip(wanted, -limit, limit), faster])
-
     def symbolic(self, z: ca.SX, command: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """`given` and `rates` on symbols."""
+        """What the joints get, and z' by (1) and (2), from z and the command."""
         drives, n, k = self.drives, len(self.x), len(self.first)
         limit = drives.limit.tolist()
 
@@ -350,29 +323,44 @@ class Lags:
             rates.append(faster)
         return ca.vertcat(*given), ca.vertcat(ca.SX(0, 1), *rates)
 
+    @cached_property
+    def _kernels(self) -> tuple[Kernel, Kernel]:
+        """Of z and the command: `symbolic`, and the derivatives of both by the command, then by z."""
+        nv, n = len(self.drives.lag), self.size or None
+        z, u = ca.SX.sym("z", self.size), ca.SX.sym("u", nv)
+        values = ca.Function("lags", [z, u], list(self.symbolic(z, u)))
+        slopes = [ca.jacobian(y, x) for y in values(z, u) for x in (u, z)]
+        derivatives = ca.Function("slopes", [z, u], slopes)
+        shapes = {
+            "given_u": (nv, nv),
+            "given_z": n and (nv, n),
+            "rates_u": n and (n, nv),
+            "rates_z": n and (n, n),
+        }
+        key, given = f"simulate:lags:{values.serialize()}", {"z": n, "u": nv}
+        return (
+            function_kernel("drives", key, given, {"given": nv, "rates": n}, lambda: values),
+            function_kernel("drives", f"{key}:slopes", given, shapes, lambda: derivatives),
+        )
+
+    def _numbers(self, kernel: Kernel, z: Array, command: Array) -> tuple[Array, ...]:
+        """Results of no size are left out."""
+        found = kernel(z, command) if self.size else kernel(command)
+        return found if isinstance(found, tuple) else (found,)
+
+    def given(self, z: Array, command: Array) -> Array:
+        """Efforts on the joints, of drives with a lag and of those that carry the command out at once."""
+        return self._numbers(self._kernels[0], z, command)[0]
+
+    def rates(self, z: Array, command: Array) -> Array:
+        """(1) and (2)."""
+        return self._numbers(self._kernels[0], z, command)[1] if self.size else z
+
     def slopes(self, z: Array, command: Array) -> tuple[Array, Array, Array, Array]:
-        """Of what is `given`, d/du (nv, diagonal) and d/dz (nv, size); of the `rates`, d/du (size, nv) and d/dz."""
-        drives, n, k = self.drives, len(self.x), len(self.first)
-        nv = len(drives.lag)
-        limit, most, ys = self._limits
-        open_u = (np.abs(command) < drives.limit).astype(float)
-        by_u = open_u.copy()
-        by_u[self.x] = 0.0
-        by_z = np.zeros((nv, self.size))
-        by_z[self.x, np.arange(n)] = np.abs(z[:n]) < most
-        rate_u, rate_z = np.zeros((self.size, nv)), np.zeros((self.size, self.size))
-        u = drives.saturate(command)
-        T = drives.lag[self.first]
-        free = (np.abs((u[self.first] - z[:k]) / T) < limit[:k]).astype(float)
-        rate_u[np.arange(k), self.first] = free * open_u[self.first] / T
-        rate_z[np.arange(k), np.arange(k)] = -free / T
-        w, zeta = drives.frequency[self.second], drives.damping_ratio[self.second]
-        y, xs = z[n:], np.arange(k, n)
-        rate_z[xs, ys] = np.abs(y) < limit[k:]
-        faster = w * w * (u[self.second] - z[k:n]) - 2 * zeta * w * y
-        free = 1.0 - ((np.abs(y) >= limit[k:]) & (faster * y > 0))
-        rate_u[ys, self.second] = free * open_u[self.second] * w * w
-        rate_z[ys, xs], rate_z[ys, ys] = -free * w * w, -free * 2 * zeta * w
+        """Of what is `given`, d/du (nv, nv) and d/dz (nv, size); of the `rates`, d/du (size, nv) and d/dz."""
+        by_u, *more = self._numbers(self._kernels[1], z, command)
+        nv = len(command)
+        by_z, rate_u, rate_z = more or (np.zeros((nv, 0)), np.zeros((0, nv)), np.zeros((0, 0)))
         return by_u, by_z, rate_u, rate_z
 
 

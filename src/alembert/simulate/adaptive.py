@@ -32,10 +32,9 @@ from alembert.algorithms.failures import overbent
 from alembert.constraints.system import NotClosed
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
-from alembert.simulate import closed_loops
-from alembert.simulate.chart_equation import Flow
-from alembert.simulate.closed_loops import Approach
-from alembert.simulate.controllers import blame
+from alembert.simulate import chart_equation
+from alembert.simulate.chart_equation import Approach, Flow
+from alembert.simulate.feedback import blame
 from alembert.simulate.step_code import chart_kernel
 
 Array = np.ndarray
@@ -281,7 +280,7 @@ def pieces(
         approach = flow.approach(counters.approach, t, q, v)
         counters.approach = approach
         near = approach is not None and approach.near
-        soon = approach is not None and approach.ahead < closed_loops.FORESEEN * (counters.step or np.inf)
+        soon = approach is not None and approach.ahead < chart_equation.FORESEEN * (counters.step or np.inf)
         flow.begin(q, v)
         if not soon:  # a passage follows the step that came
             born(Birth(t, q, v, z, counters.step, approach))
@@ -379,7 +378,7 @@ def pieces(
                     counters.approach, solver.t, q, solver.y[nv : 2 * nv].copy()
                 )
                 found = counters.approach
-                soon = found is not None and found.ahead < closed_loops.FORESEEN * solver.h_abs
+                soon = found is not None and found.ahead < chart_equation.FORESEEN * solver.h_abs
                 if soon or flow.distance(q) > tolerance:
                     break
         came = piece if made else came
@@ -430,7 +429,7 @@ def _places(flow: Flow, piece: DenseStep, approach: Approach) -> list[float]:
     found = [flow.approach(approach, float(t), *piece.at(float(t))) for t in times]
     values = np.array([np.inf if x is None else x.values[1] for x in found])
     return (
-        [float(times[np.argmin(values)])] if np.min(values) < closed_loops.LOST * approach.values[1] else []
+        [float(times[np.argmin(values)])] if np.min(values) < chart_equation.LOST * approach.values[1] else []
     )
 
 
@@ -445,7 +444,7 @@ def _passage(
     came: DenseStep | None,
     tolerance: float,
     absolute: Array,
-) -> closed_loops.Passage | None:
+) -> chart_equation.Passage | None:
     """Through the singular place ahead, if it is before `end`; from where the last step points to."""
     if t + approach.ahead >= end:
         return None
@@ -460,7 +459,7 @@ def _passage(
     def on_surface(t: float, y: Array) -> Array:
         return derivative(t, y, near=True)  # type: ignore[call-arg]
 
-    return closed_loops.across(
+    return chart_equation.across(
         on_surface,
         t,
         y,

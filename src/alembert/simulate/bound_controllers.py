@@ -70,6 +70,8 @@ class BoundController:
         names = list(K.inputs)
         if isinstance(K.law, GainSchedule) and K.law.signal != "t":
             names.append(K.law.signal)
+        self._names = tuple(dict.fromkeys(names))
+        """of the inputs, and of what a schedule goes by"""
         for k, name in enumerate(names):
             row = self._row(name)
             if row is None:
@@ -195,7 +197,7 @@ class BoundController:
                 pair = np.asarray(given, dtype=float)
             except (TypeError, ValueError):
                 pair = np.zeros(3)
-            pair = np.array([-abs(pair), abs(pair)]) if pair.ndim == 0 else pair
+            pair = np.array([-pair, pair]) if pair.ndim == 0 else pair
             if pair.shape != (2,) or not pair[0] < pair[1]:
                 raise ArgumentError(
                     f"simulate: {K.name!r}: the limit of {name!r} is {given!r}, expected a positive number or (low, high)"
@@ -235,9 +237,9 @@ class BoundController:
         )
         signals |= {name: self._reading(name, readings) for name in names if name not in signals}
         zero = self._point(names)
-        given = {name: self._reference(name, t, p) for name in K.inputs if name in K.references}
+        given = {name: self._reference(name, t, p) for name in self._names if name in K.references}
         u0, rest = self._offset()
-        w, rate = self._step(t, self._fed(signals, given, zero), x, u0, self._schedule(t, signals))
+        w, rate = self._step(t, self._fed(signals, given, zero), x, u0, self._schedule(t, given | signals))
         asked, pushed = self._efforts(w, t, q, v, p)
         flat = ca.vertcat(ca.SX(0, 1), *readings.values())
         results = [ca.densify(y) for y in (asked + rest, pushed, rate)]
@@ -268,7 +270,7 @@ class BoundController:
         measured = {name: ca.SX.sym("y") for name in self.rows}
         points: dict[str, tuple[ca.SX, float]] = {}
         given = {}
-        for name in K.inputs:
+        for name in self._names:
             value = K.references.get(name)
             if isinstance(value, int | float | np.number):
                 points[name] = (ca.SX.sym("r"), float(value))
@@ -276,7 +278,9 @@ class BoundController:
             elif name in K.references:
                 given[name] = self._reference(name, t, ca.SX(p))
         u0, _ = self._offset()
-        w, following = self._step(t, self._fed(measured, given, zero), x, u0, self._schedule(t, measured))
+        w, following = self._step(
+            t, self._fed(measured, given, zero), x, u0, self._schedule(t, given | measured)
+        )
         arguments = {
             "t": t,
             "y": ca.vertcat(ca.SX(0, 1), *measured.values()),

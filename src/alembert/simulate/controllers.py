@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ from alembert.model import Model
 from alembert.simulate.elements import Places, state_symbols
 
 if TYPE_CHECKING:
-    from alembert.simulate.simulation import Simulation
+    pass
 
 
 Array = np.ndarray
@@ -89,6 +89,17 @@ class SymbolicLaw:
     def __post_init__(self) -> None:
         if not callable(self.law):
             raise ArgumentError(f"SymbolicLaw: law is {self.law!r}, expected a function of t and messages")
+
+
+@dataclass(frozen=True)
+class Estimating:
+    """A sampled law that takes what the sensors that it `expects`, by name, delivered last for measured just now."""
+
+    law: Callable[..., Any]
+    expects: Mapping[str, Any]
+
+    def __call__(self, *given: Any) -> Any:
+        return self.law(*given)
 
 
 @dataclass(frozen=True)
@@ -403,41 +414,6 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
     return x
 
 
-def blame(system: Simulation, times: Sequence[float], q: Array, v: Array, x: Array) -> str:
-    """The sentence for the first law that gives numbers which are not finite at a state and one of the times, where a motion
-    cannot go on; empty where none does."""
-    if q.ndim > 1 or not max(np.max(np.abs(q), initial=0.0), np.max(np.abs(v), initial=0.0)) < RUN_AWAY:
-        return ""
-    for t in times:
-        try:
-            for who, labels, found in _answers(system, t, q, v, x):
-                bad = np.flatnonzero(~np.isfinite(found))
-                if len(bad):
-                    return f"{who} gives {found[bad[0]]} for {labels[bad[0]]!r} at t = {t:.9g} s"
-        except AnswerError as error:
-            return str(error).removeprefix("simulate: ")
-        except AlembertError:  # of another kind: the reason of the caller stands
-            return ""
-    return ""
-
-
-def _answers(
-    system: Simulation, t: float, q: Array, v: Array, x: Array
-) -> Iterator[tuple[str, Sequence[str], Array]]:
-    model, loads = system.model, system.loads
-    speeds = model.speed_names
-    if system.prescribes:
-        motion = system.prescribed_motions.at(t)
-        for labels, found in zip((model.coordinate_names, speeds, speeds), motion, strict=True):
-            yield "the prescribed motion", labels, found
-    yield "a controller", speeds, system.command(t, q, v, x)
-    for frame, wrench in (loads.wrenches_at(t, q, v) or {}).items():
-        yield f"the wrench on {frame!r}", ("mx", "my", "mz", "fx", "fy", "fz"), np.asarray(wrench)
-    if loads.elements is not None:
-        kept, other, fed, _ = loads.elements_at(t, q, v)
-        yield "a force", speeds, kept + other + fed
-
-
 SYSTEMS = (StateSpace, GainSchedule)
 FASTER = 10.0
 """than the fastest pole of a controller: so fast may its state be made to follow"""
@@ -514,7 +490,8 @@ class DynamicController:
                 )
         else:
             raise ArgumentError(
-                f"DynamicController: law is {law!r}, expected a StateSpace, a GainSchedule or a casadi.Function"
+                f"DynamicController: law is {told_law(law)}, expected a StateSpace, a GainSchedule or a casadi.Function"
+                f"{where_the_law_is(law)}"
             )
         self.initial()
         if not (isinstance(self.anti_windup, str) and self.anti_windup in ("auto", "off")):
@@ -551,6 +528,19 @@ class DynamicController:
         if x.shape != (n,) or not np.isfinite(x).all():
             raise ArgumentError(f"DynamicController: start is {self.start!r}, expected {n} numbers")
         return x
+
+
+def told_law(given: Any) -> str:
+    """What came in the place of a law: designs by their kind, without their numbers."""
+    return f"of type {type(given).__name__}" if where_the_law_is(given) else repr(given)
+
+
+def where_the_law_is(given: Any) -> str:
+    """What to give instead of a design, for the end of a message; empty where nothing is known."""
+    if isinstance(getattr(given, "controller", None), SYSTEMS):
+        feedback = ", or al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
+        return f"; the controller of this {type(given).__name__} is its .controller{feedback}"
+    return ""
 
 
 def as_controller(law: Any) -> DynamicController | None:

@@ -160,9 +160,6 @@ class Topology:
     """of joints that rest at a limit, the sign of speeds that lead away from it"""
 
 
-SWITCHES = (Lock, Attach, Dock, Release)
-
-
 def extended(model: Model, actions: Sequence[Any], stops: Sequence[str]) -> Model:
     """The model with all constraints that the actions may bring about; `stops` are joints that may rest at a limit."""
     added: dict[str, Any] = {}

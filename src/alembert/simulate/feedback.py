@@ -4,25 +4,28 @@ The continuous ones that are expressions, with states x or without, are one func
 
     (u, x') = law(t, q, v, x, p)                                                                    (1)
 
-with p the model's parameters; Python functions of t, q and v add to u.
+with p the model's parameters; Python functions of t, q and v add to u. `Motions` are joints that follow a motion, whatever
+that takes: as functions for the compiled loop, or asked in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import unknown
+from alembert.arguments import check_known, unknown
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertError, ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.bound_controllers import BoundController
 from alembert.simulate.controllers import (
+    RUN_AWAY,
+    AnswerError,
     DynamicController,
     Law,
     Sampled,
@@ -30,10 +33,16 @@ from alembert.simulate.controllers import (
     check_answer,
     distinct_names,
     efforts_of,
+    told_law,
+    where_the_law_is,
 )
 from alembert.simulate.elements import Sizes, function_kernel, state_symbols
+from alembert.simulate.inputs import Table, TimeTables
 from alembert.simulate.mass_flow import BoundFlow, MassFlow
 from alembert.spatial.arrays import clip
+
+if TYPE_CHECKING:
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 
@@ -69,14 +78,9 @@ class Feedback:
             elif callable(law):
                 self.laws.append(law)
             else:
-                hint = (
-                    "; al.linear.lqr(linear, Q, R) makes one about its point"
-                    if hasattr(law, "closed_loop")
-                    else ""
-                )
                 raise ArgumentError(
-                    f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
-                    f"DynamicController(...) or Sampled(...){hint}"
+                    f"simulate: {who} is {told_law(law)}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
+                    f"DynamicController(...) or Sampled(...){where_the_law_is(law)}"
                 )
         self.sampled = tuple(sampled)
         named = distinct_names([one for _, one in with_states]) if with_states else []
@@ -331,3 +335,170 @@ def _checked_law(model: Model, law: ca.Function, who: str) -> ca.Function:
             f"v ({model.nv}) that gives {model.nv} efforts"
         )
     return law if law.is_a("SXFunction") else law.expand()
+
+
+def blame(system: Simulation, times: Sequence[float], q: Array, v: Array, x: Array) -> str:
+    """The sentence for the first law that gives numbers which are not finite at a state and one of the times, where a motion
+    cannot go on; empty where none does."""
+    if q.ndim > 1 or not max(np.max(np.abs(q), initial=0.0), np.max(np.abs(v), initial=0.0)) < RUN_AWAY:
+        return ""
+    for t in times:
+        try:
+            for who, labels, found in _answers(system, t, q, v, x):
+                bad = np.flatnonzero(~np.isfinite(found))
+                if len(bad):
+                    return f"{who} gives {found[bad[0]]} for {labels[bad[0]]!r} at t = {t:.9g} s"
+        except AnswerError as error:
+            return str(error).removeprefix("simulate: ")
+        except AlembertError:  # of another kind: the reason of the caller stands
+            return ""
+    return ""
+
+
+def _answers(
+    system: Simulation, t: float, q: Array, v: Array, x: Array
+) -> Iterator[tuple[str, Sequence[str], Array]]:
+    model, loads = system.model, system.loads
+    speeds = model.speed_names
+    if system.prescribes:
+        motion = system.prescribed_motions.at(t)
+        for labels, found in zip((model.coordinate_names, speeds, speeds), motion, strict=True):
+            yield "the prescribed motion", labels, found
+    yield "a controller", speeds, system.command(t, q, v, x)
+    for frame, wrench in (loads.wrenches_at(t, q, v) or {}).items():
+        yield f"the wrench on {frame!r}", ("mx", "my", "mz", "fx", "fy", "fz"), np.asarray(wrench)
+    if loads.elements is not None:
+        kept, other, fed, _ = loads.elements_at(t, q, v)
+        yield "a force", speeds, kept + other + fed
+
+
+# --- joints that follow a motion ---------------------------------------------------------------------------------
+
+
+class Motions:
+    """`mask` (nv,) says which speeds are prescribed."""
+
+    def __init__(self, model: Model, prescribed: Mapping[str, Any], tables: TimeTables) -> None:
+        self.model = model
+        self.mask = np.zeros(model.nv, dtype=bool)
+        self.functions: dict[str, Callable[[float], Any]] = {}
+        symbolic: dict[str, ca.Function] = {}
+        for name, motion in prescribed.items():
+            check_known("simulate: prescribed: no joint", name, model.joint_indices)
+            joint = model.joint(name).type
+            if not joint.is_vector_space:
+                raise UnsupportedError(
+                    f"simulate: prescribed motion of joint {name!r} and joint type {joint.kind!r}: only joints whose "
+                    "coordinates simply add can be prescribed"
+                )
+            self.mask[model.v_slice(name)] = True
+            if isinstance(motion, Table):
+                tables.all.append((f"prescribed {name!r}", motion))
+                if motion.interpolation != "cubic" or motion.outside != "refuse" or motion.width != joint.nq:
+                    raise ArgumentError(
+                        f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
+                        f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
+                    )
+                if motion.is_compiled:
+                    t = ca.SX.sym("t")
+                    symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
+                else:
+                    self.functions[name] = motion.derivatives
+            elif isinstance(motion, ca.Function):
+                symbolic[name] = _checked_motion(joint.nq, motion, name)
+            elif callable(motion):
+                self.functions[name] = motion
+            else:
+                value = model.compute.numbers(
+                    "simulate", f"prescribed {name!r}", np.atleast_1d(motion), joint.nq
+                )
+                t = ca.SX.sym("t")
+                symbolic[name] = ca.Function("hold", [t], [ca.SX(value)])
+        self.function = _motion(model, symbolic) if symbolic else None
+
+    def at(self, t: float) -> tuple[Array, Array, Array]:
+        """q, v and a of all degrees of freedom; zero where they are not prescribed."""
+        model = self.model
+        found = [np.zeros(n) for n in (model.nq, model.nv, model.nv)]
+        if self.function is not None:
+            found = [np.asarray(x, dtype=float).ravel() for x in self.function(t)]
+        for name, motion in self.functions.items():
+            try:
+                parts = [np.atleast_1d(np.asarray(x, dtype=float)) for x in motion(t)]
+                shapes = [x.shape for x in parts]
+            except TypeError:
+                shapes = []
+            width = model.joint(name).type.nv
+            if shapes != [(width,)] * 3:
+                raise ArgumentError(
+                    f"simulate: the prescribed motion of {name!r} returned {motion(t)!r}, expected coordinates, speeds and "
+                    f"accelerations, {width} of each; a casadi.Function of t alone gives coordinates"
+                )
+            for x, part, s in zip(
+                found, parts, (model.q_slice(name), *2 * (model.v_slice(name),)), strict=True
+            ):
+                x[s] = part
+        return found[0], found[1], found[2]
+
+    def check(self, start: float, duration: float) -> None:
+        """Refuse functions whose speeds or accelerations are not the derivatives of what they give.
+
+        Compared at some times with differences over a millionth of a second or of the run; a corner may lie at one of them.
+        """
+        d = 1e-6 * min(1.0, duration)
+        times = start + duration * np.array([0.137, 0.319, 0.523, 0.741, 0.937])
+        for name in self.functions:
+            s = self.model.q_slice(name), self.model.v_slice(name), self.model.v_slice(name)
+            rows = [[self.at(float(t + x)) for x in (-d, 0.0, d)] for t in times]
+            for order, what in ((1, "speeds"), (2, "accelerations")):
+                wrong = []
+                for t, (before, now, after) in zip(times, rows, strict=True):
+                    slope = (after[order - 1][s[order - 1]] - before[order - 1][s[order - 1]]) / (2 * d)
+                    given = now[order][s[order]]
+                    size = np.max(np.abs(now[order - 1][s[order - 1]]))
+                    close = 1e-3 * max(np.max(np.abs(slope)), np.max(np.abs(given))) + 1e-9 * size / d + 1e-6
+                    if np.max(np.abs(slope - given)) > close:
+                        wrong.append((t, given, slope))
+                if len(wrong) > len(times) // 2:
+                    t, given, slope = wrong[0]
+                    raise ArgumentError(
+                        f"simulate: the prescribed motion of {name!r} returned {what} {given} at t = {t:.6g} s, but its "
+                        f"{'coordinates' if order == 1 else 'speeds'} change at {slope} per second there; a casadi.Function "
+                        "of t alone gives coordinates, and is differentiated"
+                    )
+
+    def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state with its prescribed part put in place."""
+        q_p, v_p, _ = self.at(t)
+        return np.where(self._prescribed_q, q_p, q), np.where(self.mask, v_p, v)
+
+    @cached_property
+    def _prescribed_q(self) -> Array:
+        model = self.model
+        found = np.zeros(model.nq, dtype=bool)
+        for owner in model.space:
+            found[owner.q] = bool(owner.type.nv) and self.mask[owner.v.start]
+        return found
+
+
+def _checked_motion(nq: int, motion: ca.Function, name: str) -> ca.Function:
+    sizes = [motion.numel_in(k) for k in range(motion.n_in())]
+    results = [motion.numel_out(k) for k in range(motion.n_out())]
+    if sizes != [1] or results != [nq]:
+        raise ArgumentError(
+            f"simulate: prescribed {name!r} maps sizes {sizes} to {results}, expected a casadi.Function of t that gives "
+            f"{nq} coordinates"
+        )
+    return motion if motion.is_a("SXFunction") else motion.expand()
+
+
+def _motion(model: Model, given: Mapping[str, ca.Function]) -> ca.Function:
+    """q, v and a of the prescribed joints by differentiation; zero elsewhere."""
+    t = ca.SX.sym("t")
+    q, v, a = ca.SX.zeros(model.nq), ca.SX.zeros(model.nv), ca.SX.zeros(model.nv)
+    for name, function in given.items():
+        x = ca.SX(function(t))
+        q[model.q_slice(name)] = x
+        v[model.v_slice(name)] = ca.jacobian(x, t)
+        a[model.v_slice(name)] = ca.jacobian(ca.jacobian(x, t), t)
+    return ca.Function("motion", [t], [q, v, a])

@@ -11,9 +11,10 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.controllers import blame, check_answer
+from alembert.simulate.controllers import check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
 from alembert.simulate.events import Topology
+from alembert.simulate.feedback import blame
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import (
     Keeper,
@@ -190,7 +191,7 @@ class FixedRun:
             known = stepper.known(state)
             if known < stepper.past:
                 limit = min(limit, n + stepper.past - known)
-            following = self._advance(state, n, first, limit, effort, held)
+            following = self._advance(state, n, first, limit, effort)
             if following is None:
                 return
             state = following
@@ -264,9 +265,7 @@ class FixedRun:
             one[..., stepper.layout["x"]] = left
         self.system.x = left
 
-    def _advance(
-        self, state: Array, n: int, first: int, limit: int, effort: Array, held: Array
-    ) -> Array | None:
+    def _advance(self, state: Array, n: int, first: int, limit: int, effort: Array) -> Array | None:
         """To `limit`, or to the next full set of records; None where an event stops the run."""
         stepper, keeper, every = self.stepper, self.keeper, self.every
         if not stepper.compiled:
@@ -286,7 +285,7 @@ class FixedRun:
                     str(error),
                     self._blame(state),
                 ) from None
-            wrench, passed = None, following[..., None, :]
+            wrench = None
         else:
             wrench = self._wrench(state)
             over = (n - first) % every
@@ -303,20 +302,16 @@ class FixedRun:
             following = out[..., count - 1, :].copy()
             keeper.skip(count - 1, self.schedule, self.memory)
             self._check_finite(state, following)
-            passed = out[..., :count, :] if count == 1 else self._last(count)
         if self.watch.events:
-            watched = self._watch(state, following, n, effort, held, wrench)
+            watched = self._watch(state, following, n, effort, wrench)
             if watched is None:
                 return None
             following = watched
-        else:
-            self._count_work(held, state, passed)
         self._check_finite(state, following)
         if (stepper.number(following) - first) % every == 0:
             keeper.space()[..., 0, :] = following
             keeper.count += 1
             keeper.note(self.schedule, self.memory)
-            keeper.work.append(keeper.done)
         return following
 
     def _check_finite(self, state: Array, following: Array) -> None:
@@ -358,36 +353,6 @@ class FixedRun:
         ]
         return blame(self.system, times, stepper.q(state), stepper.v(state).copy(), stepper.x(state))
 
-    def _last(self, count: int) -> Array:
-        """The newest records, the one that is still to be counted among them."""
-        end = self.keeper.count + 1
-        return self.keeper.states[..., end - count : end, :]
-
-    def _count_work(self, held: Array, state: Array, rows: Array) -> None:
-        """What is held does the work tau . difference(q, q') from one row to the next."""
-        keeper, sampling = self.keeper, self.stepper.sampling
-        if not self.changing and sampling is None:
-            keeper.work += (rows.shape[-2] - 1) * [keeper.done]
-            return
-        passed = np.concatenate([state[..., None, :], rows], axis=-2)
-        q = self.stepper.q(passed)
-        moved = self.system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
-        given = np.asarray(held)[..., None, :]
-        if sampling is not None:
-            given = given + sampling.held(self.stepper.remembered(passed[..., :-1, :]))
-        parts = np.sum(given * moved, axis=-1)
-        for k in range(parts.shape[-1]):
-            keeper.done = keeper.done + parts[..., k]
-            if k < parts.shape[-1] - 1:
-                keeper.work.append(keeper.done)
-
-    def _add_work(self, held: Array, q: Array, q_later: Array) -> None:
-        """The same of one motion over a part of a step, from one event to the next."""
-        if self.changing:
-            self.keeper.done = self.keeper.done + np.sum(
-                held * self.system.model.difference(q, q_later.copy())
-            )
-
     def _so_far(self) -> tuple[Array, Array, Array]:
         states = self.keeper.states[: self.keeper.count]
         motion = self.stepper.motion(states)
@@ -403,7 +368,7 @@ class FixedRun:
         return system.loads.wrench_array(0.0, state, state, system.parameters)
 
     def _watch(
-        self, state: Array, following: Array, n: int, effort: Array, held: Array, wrench: Array | None
+        self, state: Array, following: Array, n: int, effort: Array, wrench: Array | None
     ) -> Array | None:
         """The end of a step with all events in it dealt with; None where one stops the run."""
         stepper, watch = self.stepper, self.watch
@@ -434,14 +399,11 @@ class FixedRun:
                     q, v, x = moved_to(*since, end)
                     following = stepper.initial(q, v, number=n + 1, x=x)
                     following = stepper.after_jump(following, effort, end)
-                self._add_work(held, since[1], stepper.q(following))
                 return following
             which, t = found
             q_there, v_there, x = moved_to(*since, t)
             self.system.x = x
             q, v, stop, new = watch.happen(which, t, q_there, v_there, self.keeper.count)
-            if stop or new:
-                self._add_work(held, since[1], q_there)
             self.keeper.switched(self.system)
             if stop:
                 self.keeper.last, self.keeper.last_x = (t, q, v), x

@@ -42,9 +42,6 @@ class Keeper:
         self.states[..., 0, :] = state
         self.count = 1
         self.held: list[Array] = []
-        self.work = [np.zeros(state.shape[:-1])]
-        """of what is held, up to each record"""
-        self.done: Array = np.zeros(state.shape[:-1])
         self.snapshots: list[tuple[Schedule | None, Array | None]] = []
         self.schedule = schedule
         self.note(schedule, memory)
@@ -95,13 +92,12 @@ class Keeper:
         if sampling is not None:
             remembered = stepper.remembered(states)
             held = sampling.held(remembered) + (0.0 if held is None else held)
-        work = np.stack(self.work, axis=-1)
         if self.last is not None:  # an event stopped the run between two records
             t, q_end, v_end = self.last
             time = np.append(time, t)
             q, v = np.concatenate([q, q_end[None]]), np.concatenate([v, v_end[None]])
             if held is not None:
-                held, work = np.concatenate([held, held[-1:]]), np.append(work, self.done)
+                held = np.concatenate([held, held[-1:]])
         x = np.ascontiguousarray(stepper.x(states))
         if self.last is not None:
             x = np.concatenate([x, self.last_x[None]])
@@ -121,7 +117,7 @@ class Keeper:
             system,
             settings,
             machine,
-            None if held is None else (held, work),
+            held,
             tuple(self.topologies),
             tuple(watch.records),
             self._drive_states(len(time)),

@@ -26,7 +26,7 @@ from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.adaptive_run import EffortSpan, RestartPlace, ticks
-from alembert.simulate.closed_loops import Approach
+from alembert.simulate.chart_equation import Approach
 from alembert.simulate.event_search import Armed
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.fixed_run import stepper_of
@@ -63,7 +63,7 @@ def add_to(data: Dataset, run: Run) -> Dataset:
 
 def _content(run: Run) -> dict[str, Any]:
     system, settings = run._system, run._settings
-    held = None if run._held is None else list(run._held)
+    held = None if run._held is None else [run._held]
     found: dict[str, Any] = {
         "version": VERSION,
         "integrator": run.integrator,
@@ -255,7 +255,7 @@ def _run(
         system,
         settings,
         _machine(content, system, settings),
-        None if content["held"] is None else tuple(content["held"]),
+        None if content["held"] is None else content["held"][0],
         topologies,
         tuple(content["event_records"]),
         content["drives"],

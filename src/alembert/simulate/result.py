@@ -24,7 +24,7 @@ from alembert.simulate import plots
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.inputs import Settings
-from alembert.simulate.report import Report, StepNotes, by_simpson, power, report_of
+from alembert.simulate.report import Report, StepNotes, by_simpson, power, report_of, work_of_held
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
@@ -63,8 +63,8 @@ class Run:
     _system: Simulation = field(repr=False)
     _settings: Settings = field(repr=False)
     _machine: Any = field(repr=False, default=None)
-    _held: tuple[Array, Array] | None = field(repr=False, default=None)
-    """the part of the efforts that is held over steps, and its work up to each record"""
+    _held: Array | None = field(repr=False, default=None)
+    """the part of the efforts that is held over steps, from each record on"""
     _topologies: tuple[tuple[int, Topology], ...] = field(repr=False, default=())
     """which constraints hold, from a record on"""
     _event_records: tuple[int, ...] = field(repr=False, default=())
@@ -173,7 +173,7 @@ class Run:
 
             return work_along_steps(self) + self._carried
         P, time = self._power_over_records, self.time
-        done = (0.0 if self._held is None else self._held[1]) + self._carried
+        done = work_of_held(self, self._over_steps) + self._carried
         if len(time) > 2:
             return done + by_simpson(P, time)
         steps = P[..., 1:] * np.diff(time)
@@ -187,7 +187,7 @@ class Run:
     @property
     def held_efforts(self) -> Array:
         """(..., N, nv): the part of `efforts` that stays as it is from each record to the next."""
-        return np.zeros(self.efforts.shape) if self._held is None else self._held[0]
+        return np.zeros(self.efforts.shape) if self._held is None else self._held
 
     @property
     def mass_rates(self) -> dict[str, Array]:
@@ -237,10 +237,17 @@ class Run:
 
         return self.carried(energy)
 
+    @property
+    def _over_steps(self) -> Array:
+        """(..., N, nv): `held_efforts` where each record is a step; zero where it is not known what was held in between."""
+        interval = self._settings.interval
+        apart = interval is not None and self.step is not None and interval > 1.5 * self.step
+        return np.zeros(self.efforts.shape) if apart else self.held_efforts
+
     @cached_property
     def _power_over_records(self) -> Array:
         """(..., N): of all but the efforts that are held over steps."""
-        held = 0.0 if self._held is None else self._held[0]
+        held = self._over_steps
         given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
         return power(self._system, self.time, self.q, self.v, given, held, controllers=self.controller_states)
 

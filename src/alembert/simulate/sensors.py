@@ -383,6 +383,24 @@ class Instrument:
             y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
         return to_multiples(y, self.given.quantum)
 
+    def check_fresh(self, made: Instrument) -> None:
+        """Refuse to stand for the sensor an estimator was made for where samples would not be new when it takes them."""
+        here, there = self.given, made.given
+        every, since = there.period / here.period, (there.offset - here.offset) / here.period
+        aligned = all(abs(x - round(x)) < 1e-6 for x in (every, since)) and since > -0.5
+        if aligned and not here.delay and self.sensor == made.sensor:
+            return
+
+        def told(one: Instrument) -> str:
+            x = one.given
+            late = f", {x.delay:g} s late" if x.delay else ""
+            return f"{one.sensor} every {x.period:g} s from {x.offset:g} s on{late}"
+
+        raise ArgumentError(
+            f"simulate: an estimator was made for {told(made)}; the run has {told(self)}. It would take old samples for new "
+            "ones: give both the same sensors"
+        )
+
     def truth(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
         """y of a sensor of the model."""
         if self.is_symbolic:
@@ -431,4 +449,6 @@ def instruments(
                 raise ArgumentError(
                     unknown("simulate: a sampled controller reads no sensor", name, [*names, *posted])
                 )
+        for name, made in getattr(law.law, "expects", {}).items():
+            found[names.index(name)].check_fresh(made)
     return found

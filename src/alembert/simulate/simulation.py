@@ -23,9 +23,9 @@ from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, compiles
 from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
-from alembert.simulate.feedback import Feedback
+from alembert.simulate.feedback import Feedback, Motions
 from alembert.simulate.forces import GravityField
-from alembert.simulate.inputs import Inputs, Loads, Motions, Stabilisation, as_sequence
+from alembert.simulate.inputs import Inputs, Loads, Stabilisation, as_sequence
 from alembert.simulate.schedule import CompiledSchedule, Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, instruments

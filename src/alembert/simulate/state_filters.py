@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known, unknown
+from alembert.arguments import check_known, numbers, unknown
 from alembert.control.quadratic import Correction, covariance_root, triangular_root
 from alembert.control.quadratic import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.simulate.adaptive import coordinate_sizes
-from alembert.simulate.controllers import Sampled, efforts_from
+from alembert.simulate.controllers import Estimating, Sampled, efforts_from, told_law
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
 from alembert.simulate.sensors import Instrument, Measured
@@ -64,6 +64,14 @@ class StateEstimate:
     def deviations(self) -> Array:
         """Standard deviations: of displacements, speeds, and parameters."""
         return np.linalg.norm(self.S, axis=1)
+
+
+def held_efforts(model: Model, given: Any, who: str) -> Array:
+    """Of all degrees of freedom, which act from a sample to the next; none where they are not given."""
+    tau = np.zeros(model.nv) if given is None else efforts_from(model, given, who)
+    if not np.isfinite(tau).all():
+        raise ArgumentError(f"{who}: efforts is {given!r}, expected finite numbers")
+    return tau
 
 
 class StateFilter:
@@ -214,7 +222,9 @@ class StateFilter:
         for name in parameters:
             check_known("start: no estimated parameter", name, self.estimated)
         known = {**self.model.parameter_values, **self._given, **parameters}
-        given = np.asarray(deviations, dtype=float)
+        given = numbers("start", "deviations", deviations)
+        if given.ndim < 2 and np.any(given < 0):
+            raise ArgumentError(f"start: deviations is {deviations!r}, expected numbers from zero on")
         S = covariance_root("start", "deviations", given if given.ndim == 2 else given**2, self.names)
         return StateEstimate(q, v, np.array([float(known[name]) for name in self.estimated]), S)
 
@@ -231,7 +241,7 @@ class StateFilter:
     def predict(self, estimate: StateEstimate, efforts: Any = None, *, t: float = 0.0) -> StateEstimate:
         """The estimate one sample later, under efforts that are held."""
         nv, k = self.model.nv, len(self.estimated)
-        tau = np.zeros(nv) if efforts is None else efforts_from(self.model, efforts, "StateFilter.predict")
+        tau = held_efforts(self.model, efforts, "StateFilter.predict")
         noisy = np.flatnonzero(self.process)
         root = np.zeros((self.size + len(noisy), self.size + len(noisy)))
         root[: self.size, : self.size] = estimate.S
@@ -274,21 +284,18 @@ class StateFilter:
                 raise ArgumentError(
                     unknown("correct: no sensor", str(name), [x.name for x in self.instruments])
                 )
-        there = [x for x in self.instruments if x.name in readings and np.all(np.isfinite(readings[x.name]))]
+        known = {name: numbers("correct", f"the sample of {name!r}", x) for name, x in readings.items()}
+        there = [x for x in self.instruments if x.name in known and np.all(np.isfinite(known[x.name]))]
         if not there:
             nothing = Correction(np.zeros(self.size), estimate.S, np.zeros(0), np.zeros((0, 0)))
             return estimate, nothing
-        tau = (
-            np.zeros(self.model.nv)
-            if efforts is None
-            else efforts_from(self.model, efforts, "StateFilter.correct")
-        )
+        tau = held_efforts(self.model, efforts, "StateFilter.correct")
         about = self._told(there, (estimate.q, estimate.v, estimate.p), tau, t)
 
         def told(d: Array) -> Array:
             return self._apart(there, about, self._told(there, self._moved(estimate, d), tau, t))
 
-        read = [np.asarray(readings[x.name], dtype=float) for x in there]
+        read = [known[x.name] for x in there]
         for one, given, expected in zip(there, read, about, strict=True):
             if given.size != np.size(expected):
                 raise ArgumentError(
@@ -329,7 +336,8 @@ class StateFilter:
         """
         if law is not None and not callable(law):
             raise ArgumentError(
-                f"StateFilter.controller: law is {law!r}, expected a function u(t, q, v) or a Regulator"
+                f"StateFilter.controller: law is {told_law(law)}, expected a function u(t, q, v), or a Regulator as "
+                "al.linear.lqr and al.linear.place_poles make it"
             )
         memory = f"{name}.memory"
         read = [x.name for x in self.instruments]
@@ -352,7 +360,8 @@ class StateFilter:
             f"{name}.deviations": start.deviations,
             memory: self._packed(start, np.zeros(self.model.nv)),
         }
-        return Sampled(sample, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
+        estimating = Estimating(sample, {x.name: x for x in self.instruments})
+        return Sampled(estimating, self.dt, offset=self.offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 

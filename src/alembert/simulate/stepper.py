@@ -13,7 +13,7 @@ from alembert.constraints.results import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
-from alembert.simulate import closed_loops, implicit_steps, schemes, step_code, variational
+from alembert.simulate import chart_equation, implicit_steps, schemes, step_code, variational
 from alembert.simulate.controllers import AnswerError
 from alembert.simulate.schedule import CompiledSchedule
 from alembert.simulate.schemes import Now, Scheme, StatePoint
@@ -295,7 +295,7 @@ class Stepper:
             return np.concatenate([rate(y[:nv], v), a])
 
         start = np.concatenate([np.zeros(nv), v0])
-        found = closed_loops.across(derivative, t, start, h, None, lambda y: 1e-10 * (1 + np.abs(y)), 1e-6)
+        found = chart_equation.across(derivative, t, start, h, None, lambda y: 1e-10 * (1 + np.abs(y)), 1e-6)
         if found is None:
             return None
         q, v = system.settled(t + h, model.integrate(q0, found.end[:nv]), found.end[nv:].copy())

@@ -281,6 +281,8 @@ def sliding_design(
     ):  # fmt: skip
         if not (np.ndim(value) == 0 and 0 <= arguments.numbers(what, name, value) < np.inf):
             raise ArgumentError(f"sliding_design: {name} is {value!r}, expected a number of zero or more")
+    if angle > math.pi:
+        raise ArgumentError(f"sliding_design: angle is {angle!r}, expected at most pi, in rad")
     moments = np.linalg.eigvalsh(J)
     least, most = float(moments[0]) - inertia_error, float(moments[-1]) + inertia_error
     if least <= 0:
@@ -289,7 +291,7 @@ def sliding_design(
             "nothing is known of a craft whose inertia may vanish"
         )
     ratio = math.sqrt(most / least)
-    start = rate + slope * math.sin(min(angle, math.pi) / 2)
+    start = rate + slope * math.sin(angle / 2)
     end = slope * math.sin(min(accuracy, math.pi) / 2)  # q of the module's documentation
     r = end / (2 * ratio)
     largest = ratio * max(start, 2 * r)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import numbers, positive, whole
 from alembert.control import (
     DeltaBlock,
     DiskMargin,
@@ -49,14 +50,13 @@ from alembert.linear import LinearModel, Regulator, UncertainLinearModel, linear
 from alembert.linear.quantities import find
 from alembert.model import Model
 from alembert.simulate import DynamicController, Ensemble, ensemble
+from alembert.simulate.controllers import told_law, where_the_law_is
 from alembert.study.report import Grid, drawn, page
 from alembert.view import figures as drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    pass
 
 
 Array = np.ndarray
@@ -148,10 +148,16 @@ class LoopCertificate:
         count = len(self.held)
         if count and all(self.held):
             part = ", in what the controller sees" if self.left_out else ""
-            flown = float(self.runs.time[-1]) * -self.worst_decay
-            short = f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
-            found.append(f"{count} of {count} motions of the nonlinear model come to rest{part}{short}.")
+            found.append(
+                f"{count} of {count} motions of the nonlinear model come to rest{part}{self._short}."
+            )
         return found
+
+    @property
+    def _short(self) -> str:
+        """What is said of motions that are too short to tell."""
+        flown = float(self.runs.time[-1]) * -self.worst_decay
+        return f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
 
     @property
     def breaks(self) -> list[str]:
@@ -193,7 +199,9 @@ class LoopCertificate:
         if lost:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             part = f"{len(lost)} of {len(self.held)} motions"
-            found.append(f"The nonlinear model does not come to rest in {part}: {'; '.join(lost[:3])}{more}.")
+            found.append(
+                f"The nonlinear model does not come to rest in {part}: {'; '.join(lost[:3])}{more}{self._short}."
+            )
         return found
 
     @staticmethod
@@ -267,7 +275,7 @@ class LoopCertificate:
         title = f"{len(self.deviations)} motions of the nonlinear model"
         if any(self.held) and not all(self.held):  # those that run away would hide the others
             resting = np.nanmax(self.deviations[np.array(self.held)])
-            axis.set_ylim(0, 3 * resting)
+            axis.set_ylim(0, min(3 * resting, 1.05 * np.nanmax(self.deviations)))
             title += f", {len(self.held) - sum(self.held)} of which do not come to rest"
         axis.set_title(title)
         return figure
@@ -394,6 +402,16 @@ def certify(
     """
     if holding not in ("means", "each"):
         raise ArgumentError(f"certify: holding is {holding!r}, expected 'means' or 'each'")
+    positive("certify", "tolerance", tolerance)
+    whole("certify", "members", members, "a whole number of one or more")
+    for name, value in (("duration", duration), ("step", step)):
+        if value is not None:
+            positive("certify", name, value)
+    moved_by = numbers("certify", "disturbance", disturbance)
+    if moved_by.shape not in ((), (model.nv,)) or not np.isfinite(moved_by).all():
+        raise ArgumentError(
+            f"certify: disturbance is {disturbance!r}, expected a number or {model.nv} of them"
+        )
     law, about = _controller(model, controller)
     point = [
         x if x is not None else None if about is None else getattr(about, name)
@@ -405,9 +423,9 @@ def certify(
     measured = [k for k, name in enumerate(K.input_names) if find(model, name, "certify") is not None]
     K = K[:, measured]
     inputs = [name if _acts(model, name) else f"wrench:{name}" for name in K.output_names]
-    whole = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
-    family = whole.seen()
-    nominal = whole.nominal
+    every = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
+    family = every.seen()
+    nominal = every.nominal
     if law.about is None:
         own: dict[str, Any] = {"inputs": (), "outputs": (), "states": (), "dt": 0.0}
         law = dataclasses.replace(law, about=nominal, **own)
@@ -463,7 +481,7 @@ def certify(
     deviations = np.abs(moved).max(axis=-1)
     held = tuple(_settles(moved[k]) for k in range(len(cases)))
     left_out = tuple(x for x in nominal.state_names if x not in family.nominal.state_names)
-    grown = max(_growth(whole, left_out, values) for kind, values in cases if kind in ("means", "corner"))
+    grown = max(_growth(every, left_out, values) for kind, values in cases if kind in ("means", "corner"))
     return LoopCertificate(
         family,
         left_out,
@@ -503,8 +521,8 @@ def _controller(model: Model, given: Any) -> tuple[DynamicController, LinearMode
     law = DynamicController(given) if isinstance(given, StateSpace) else given
     if not isinstance(law, DynamicController) or not isinstance(law.law, StateSpace):
         raise ArgumentError(
-            f"certify: controller is {given!r}, expected a StateSpace, a DynamicController of one, or a Regulator; of a "
-            "schedule certify each of its systems at its own point"
+            f"certify: controller is {told_law(given)}, expected a StateSpace, a DynamicController of one, or a Regulator"
+            f"{where_the_law_is(given) or '; of a schedule certify each of its systems at its own point'}"
         )
     return law, law.about
 

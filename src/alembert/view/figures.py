@@ -187,9 +187,10 @@ def _record(entry: Any, k: int) -> dict[str, float]:
 
 
 def framed(page: str, *, height: int = 560) -> str:
-    """A page inside another: its scripts run only in a sandbox without access to the notebook."""
+    """A page inside another, of whatever encoding: its scripts run only in a sandbox without access to the notebook."""
+    text = html.escape(page, quote=True).encode("ascii", "xmlcharrefreplace").decode()
     return (
-        f'<iframe srcdoc="{html.escape(page, quote=True)}" sandbox="allow-scripts allow-downloads" '
+        f'<iframe srcdoc="{text}" sandbox="allow-scripts allow-downloads" '
         f'style="width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 8px" '
         'title="alembert viewer"></iframe>'
     )

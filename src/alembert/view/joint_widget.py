@@ -38,26 +38,20 @@ class JointWidget(anywidget.AnyWidget):
                 f"widget: {model.name!r} has {'bodies that deform' if model.nv else 'no joint that moves'}; al.view(model) "
                 "shows it without Python"
             )
-        self._model, self._start = model, np.asarray(still.q, dtype=float)
-        super().__init__(page=text, height=int(height), x=self._values(self._start))
-
-    def _values(self, q: Array) -> list[float]:
-        """Of the sliders: coordinates where these add, displacements from the start elsewhere."""
-        moved, found = self._model.difference(self._start, q), np.zeros(self._model.nv)
-        for o in self._model.space:
-            found[o.v] = q[o.q] if o.type.is_vector_space else moved[o.v]
-        return [float(value) for value in found]
+        self._still = still
+        super().__init__(page=text, height=int(height), x=still.values(still.q))
 
     @property
     def q(self) -> Array:
         """(nq,)"""
-        return np.asarray(configuration(self._model, self._start, np.array(self.x)))
+        return np.asarray(configuration(self._still.model, self._still.q, np.array(self.x)))
 
     @q.setter
     def q(self, value: Any) -> None:
-        q = numbers("widget", "q", value, self._model.nq, batch=False)
-        self._model.space.check("widget", q)
-        self.x = self._values(q)
+        model = self._still.model
+        q = numbers("widget", "q", value, model.nq, batch=False)
+        model.space.check("widget", q)
+        self.x = self._still.values(q)
 
     def on_move(self, function: Callable[[Array], Any]) -> None:
         """Call `function(q)` whenever the joints have moved, by hand or by Python."""

@@ -20,7 +20,7 @@ import html
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -193,7 +193,8 @@ def _instructions(function: ca.Function) -> PoseProgram | None:
 
 
 THEMES = ("auto", "light", "dark")
-_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "start.js")
+STYLES = ("page.css",)
+SCRIPTS = ("three.min.js", "plot.js", "stage.js", "hand.js", "player.js", "start.js")
 _LARGEST = 32767
 
 
@@ -243,47 +244,67 @@ def page(
     shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay: bool = True, told: bool = False
 ) -> str:
     """The text of a page; `told` is for one inside a widget, which is told where joints are."""
-    if theme not in THEMES:
-        raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
-    scenes = [scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Animation) else shown)]
-    if not scenes:
-        raise ArgumentError("write_page: there is nothing to show")
-    title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
-    data = {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
-    live = any("live" in s for s in scenes)
-    names = (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1], *(("framed.js",) if told else ()))
+    title, data = page_data(
+        [shown] if isinstance(shown, Model | Animation) else shown, title, theme, autoplay=autoplay
+    )
+    live = any("live" in s for s in data["scenes"])
+    names = (*SCRIPTS[:-1], *(("live.js",) if live else ()), SCRIPTS[-1], *(("framed.js",) if told else ()))
     scripts = [asset(name) for name in names]
-    style = asset("page.css")
+    style = asset(*STYLES)
     allowed = " 'wasm-unsafe-eval'" if live else ""
     policy = (
         f"default-src 'none'; script-src {' '.join(_hash(s) for s in scripts)}{allowed}; style-src {_hash(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    heading = html.escape(title)
+    guard = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
+    block = f'<script type="application/json" id="data">{_json(data)}</script>'
+    ends = [block, *(f"<script>{script}</script>" for script in scripts)]
+    return _document(title, [guard, f"<style>{style}</style>"], "", ends)
+
+
+def page_text(title: str, styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """A page that is served, whose scripts ask for everything else."""
+    tags = [f'<link rel="stylesheet" href="{html.escape(name)}">' for name in styles]
+    tags += [f'<script defer src="{html.escape(name)}"></script>' for name in scripts]
+    return _document(title, tags, '<p class="problem">Reading the model ...</p>', [])
+
+
+def _document(title: str, head: Sequence[str], main: str, ends: Sequence[str]) -> str:
+    title = html.escape(title)
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en">',
             "<head>",
             '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<link rel="icon" href="data:,">',
-            f"<title>{heading}</title>",
-            f"<style>{style}</style>",
+            f"<title>{title}</title>",
+            *head,
             "</head>",
             "<body>",
-            f'<header><h1>{heading}</h1><div class="end"><button type="button" id="theme" title="dark or light">'
-            '<span aria-hidden="true">◐</span> Theme</button></div></header>',
-            "<main></main>",
+            f"<header><h1>{title}</h1></header>",
+            f"<main>{main}</main>",
             "<noscript>This page needs JavaScript.</noscript>",
-            f'<script type="application/json" id="data">{_json(data)}</script>',
-            *(f"<script>{script}</script>" for script in scripts),
+            *ends,
             "</body>",
             "</html>",
             "",
         ]
     )
+
+
+def page_data(
+    shown: Iterable[Any], title: str = "", theme: str = "auto", *, autoplay: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """The title of a page, and what `assets/start.js` shows."""
+    if theme not in THEMES:
+        raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
+    scenes = [scene_data(thing) for thing in shown]
+    if not scenes:
+        raise ArgumentError("write_page: there is nothing to show")
+    title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
+    return title, {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
 
 
 class Still:
@@ -300,6 +321,13 @@ class Still:
         if self.q.ndim != 1:
             raise ArgumentError(f"view: q has shape {self.q.shape}, expected ({model.nq},)")
 
+    def values(self, q: Array) -> list[float]:
+        """Of the sliders at q: coordinates where these add, displacements from the start elsewhere."""
+        moved, found = self.model.difference(self.q, q), np.zeros(self.model.nv)
+        for o in self.model.space:
+            found[o.v] = q[o.q] if o.type.is_vector_space else moved[o.v]
+        return [float(value) for value in found]
+
 
 def start(model: Model) -> Array:
     """The neutral configuration, moved into the limits and onto loops where that is possible."""
@@ -314,6 +342,12 @@ def start(model: Model) -> Array:
             except AlembertError:
                 continue
     return q  # with the loops open, if they cannot be closed
+
+
+def pose_numbers(model: Model, q: Any) -> list[float]:
+    """Of all bodies, one after the other: the rotation by rows, then the origin."""
+    R, p = body_poses(model, q)
+    return _rounded(np.concatenate([R.reshape(len(R), 9), p], axis=1))
 
 
 # --- data ---------------------------------------------------------------------------------------------------

@@ -2,42 +2,36 @@
 
 A page is a text made on demand, an answer is JSON. Nothing of the file system can be asked for.
 
-Who may talk to the live viewer: pages that it served itself, at an address that holds a secret.
-
 Every page in a browser of this machine can open a connection to a port of this machine, and a name of another site may be
 made to point here. So a request is answered only if
 
     its path begins with the token, which is in the address that the user was given,
     its `Host` is this machine by number or as localhost,
-    its `Origin`, where it has one (browsers always send it with a WebSocket), is that host.
-
-viser has no option for this. Its server is started with a function that looks at each request first; that the function is
-asked is tried out once the server runs.
+    its `Origin`, where it has one, is that host.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hmac
 import html
-import http
 import http.server
 import json
 import secrets
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from alembert.arguments import whole
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
+from alembert.view.page import page_text
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
-_STARTING = threading.Lock()
 
 
 class Guard:
@@ -58,61 +52,12 @@ class Guard:
             return "the address of this viewer has a token, which is missing here"
         return None
 
-    @contextlib.contextmanager
-    def installed(self) -> Iterator[None]:
-        """While it lasts, a server that viser starts asks this guard, as long as the server runs."""
-        from viser.infra import _infra
-
-        with _STARTING:
-            before = _infra.websockets
-            try:
-                _infra.websockets = _Replaced(before, "asyncio.server.serve", self._serve(before))
-                yield
-            finally:
-                _infra.websockets = before
-
-    def _serve(self, websockets: Any) -> Any:
-        def serve(handler: Any, *place: Any, process_request: Any = None, **options: Any) -> Any:
-            def check(connection: Any, request: Any) -> Any:
-                problem = self.problem(request.path, request.headers)
-                if problem:
-                    return connection.respond(http.HTTPStatus.FORBIDDEN, f"{problem}\n")
-                inside = request.path.lstrip("/").removeprefix(self.token)
-                return process_request(connection, dataclasses.replace(request, path=inside or "/"))
-
-            return websockets.asyncio.server.serve(handler, *place, process_request=check, **options)
-
-        return serve
-
-    def try_out(self, port: int) -> None:
-        """An `UnsupportedError` if a request of a foreign host is answered."""
-        request = f"GET /{self.token}/ HTTP/1.1\r\nHost: example.invalid\r\nConnection: close\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-            connection.sendall(request.encode())
-            answer = connection.recv(64)
-        if b" 403 " not in answer:
-            raise UnsupportedError("view: this version of viser cannot be told to refuse foreign pages")
-
 
 def _host(text: str) -> str | None:
     try:
         return urlsplit(f"//{text}").hostname
     except ValueError:  # a bracket that is not closed
         return None
-
-
-class _Replaced:
-    """A module in which one function, at a dotted name, is another."""
-
-    def __init__(self, module: Any, name: str, function: Any) -> None:
-        self._module, self._function = module, function
-        self._first, _, self._rest = name.partition(".")
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if name != self._first:
-            return found
-        return _Replaced(found, self._rest, self._function) if self._rest else self._function
 
 
 LARGEST = 40_000_000  # bytes of a request: a whole file as text
@@ -125,63 +70,58 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", "": "application/json"}
 Answer = Callable[[], Any]
 
 
-class Served:
-    """Runs in a thread of its own until `stop`.
+class ServedPage:
+    """What shows itself on a page that is served in a thread of its own, until `stop` or the end of a `with`."""
 
-    `files` are texts by name: "" is the page, others end with .js or .css. `answers` give what is asked for
-    by GET, `actions` take what is sent by POST; both are JSON.
-    """
-
-    def __init__(
+    def _serve(
         self,
         what: str,
-        files: Mapping[str, Callable[[], str]],
+        title: str,
+        styles: Sequence[str],
+        scripts: Sequence[str],
+        read: Callable[[str], str],
         *,
         answers: Mapping[str, Answer],
         actions: Mapping[str, Callable[[dict[str, Any]], Any]],
         port: int | None,
         first: int,
+        open_browser: bool,
     ) -> None:
-        self.guard = Guard()
-        self.files, self.answers, self.actions = files, answers, actions
+        """Begin, with a page of these styles and scripts, whose texts `read` gives by name.
+
+        `answers` give what is asked for by GET, `actions` take what is sent by POST; both are JSON.
+        """
+        self._guard, self._stopped = Guard(), threading.Event()
+        self._texts = {name: functools.partial(read, name) for name in (*styles, *scripts)}
+        self._texts[""] = functools.partial(page_text, title, styles, scripts)
+        self._answers, self._actions = answers, actions
         self._server = _listening(what, port, first, functools.partial(_Handler, served=self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
-        self.stopped = threading.Event()
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
+        if open_browser:
+            webbrowser.open(self.url)
 
     @property
     def url(self) -> str:
         """The address of the page; its token is needed to see and to change anything."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{self.guard.token}/"
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{self._guard.token}/"
 
     def stop(self) -> None:
-        if not self.stopped.is_set():
-            self.stopped.set()
+        """End the server; what the page has not saved is lost."""
+        if not self._stopped.is_set():
+            self._stopped.set()
             self._server.shutdown()
             self._server.server_close()
 
-    def wait(self) -> None:
-        """Until `stop` is called, or the user interrupts."""
+    def _wait(self) -> None:
         try:
-            while not self.stopped.wait(0.5):
+            while not self._stopped.wait(0.5):
                 pass
         except KeyboardInterrupt:
             self.stop()
 
-
-class ServedPage:
-    """What shows itself on a page that is served, until `stop` or the end of a `with`."""
-
-    _served: Served
-
     @property
-    def url(self) -> str:
-        """The address of the page; its token is needed to see and to change anything."""
-        return self._served.url
-
-    def stop(self) -> None:
-        """End the server; what the page has not saved is lost."""
-        self._served.stop()
+    def _place(self) -> str:
+        return "stopped" if self._stopped.is_set() else f"at {self.url}"
 
     def __enter__(self) -> Self:
         return self
@@ -189,31 +129,12 @@ class ServedPage:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-
-def page_text(title: str, styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """A page whose scripts ask for everything else."""
-    tags = [f'<link rel="stylesheet" href="{html.escape(name)}">' for name in styles]
-    tags += [f'<script defer src="{html.escape(name)}"></script>' for name in scripts]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<link rel="icon" href="data:,">',
-            f"<title>{html.escape(title)}</title>",
-            *tags,
-            "</head>",
-            "<body>",
-            f"<header><h1>{html.escape(title)}</h1></header>",
-            '<main><p class="problem">Reading the model ...</p></main>',
-            "<noscript>This page needs JavaScript.</noscript>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    def _repr_html_(self) -> str:
+        """In notebooks: where it is."""
+        text = html.escape(repr(self)[1:-1])
+        if self._stopped.is_set():
+            return f"<p>{text}</p>"
+        return f'<p><a href="{self.url}" target="_blank" rel="noopener">{text}</a></p>'
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -261,7 +182,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = 60
     disable_nagle_algorithm = True
 
-    def __init__(self, *given: Any, served: Served) -> None:
+    def __init__(self, *given: Any, served: ServedPage) -> None:
         self._served = served
         super().__init__(*given)
 
@@ -269,11 +190,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self._inside()
         if path is None:
             return
-        if path in self._served.files:
+        if path in self._served._texts:
             kind = "text/html" if path == "" else _KINDS[f".{path.rpartition('.')[2]}"]
-            self._send(self._served.files[path](), kind)
-        elif path in self._served.answers:
-            self._send_json(self._served.answers[path]())
+            self._send(self._served._texts[path](), kind)
+        elif path in self._served._answers:
+            self._send_json(self._served._answers[path]())
         else:
             self._refuse(404, "there is nothing here")
 
@@ -290,14 +211,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             action = json.loads(content)
         except (ValueError, RecursionError):
             action = None
-        if path not in self._served.actions or not isinstance(action, dict):
+        if path not in self._served._actions or not isinstance(action, dict):
             self._refuse(400, "expected an action as JSON")
             return
-        self._send_json(self._served.actions[path](action))
+        self._send_json(self._served._actions[path](action))
 
     def _inside(self) -> str | None:
         """The path behind the token, None for a request that was refused."""
-        guard = self._served.guard
+        guard = self._served._guard
         if problem := guard.problem(self.path, self.headers):
             self._refuse(403, problem)
             return None

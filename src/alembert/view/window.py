@@ -87,22 +87,22 @@ def view(
 ) -> Shown | Viewer:
     """Show a model (at `q`), a result with its motion, or a file of either; returns at once a handle with `stop()`.
 
-    Modes have a tab each in a notebook; live, the first is shown (`al.view(modes.motion(2))` for another).
+    Modes have a tab each.
 
-    Outside notebooks a browser page opens on this machine only (needs viser: pip install "alembert[view]"). In a
-    notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
+    Outside notebooks a page opens in the browser, served to this machine only: `set(q)` and `seek(t)` of the handle move it.
+    In a notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
     """
     if isinstance(shown, str | os.PathLike):
         shown = _read(shown)
     things = shown.motions() if hasattr(shown, "motions") else [shown]  # modes: one each
     if not things:
         raise ArgumentError(f"view: {type(shown).__name__} is empty")
-    thing = Still(shown, q) if isinstance(shown, Model) else as_animation(things[0])
+    parts = [Still(shown, q)] if isinstance(shown, Model) else [as_animation(thing) for thing in things]
     if in_notebook() if inline is None else inline:
-        return Shown(page([thing, *things[1:]], autoplay=False), thing.model.name, height)
+        return Shown(page(parts, autoplay=False), parts[0].model.name, height)
     from alembert.view.live import Viewer
 
-    return Viewer(thing, port=port, open_browser=open_browser)
+    return Viewer(parts, port=port, open_browser=open_browser)
 
 
 def _read(path: str | os.PathLike[str]) -> Any:

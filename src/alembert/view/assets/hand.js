@@ -1,16 +1,17 @@
 "use strict";
 // A body pulled by the mouse: the joints follow (inverse kinematics), within their limits and with the loops closed.
 
-// min |p(x) - target|^2 by steps of Levenberg and Marquardt: (J'J + w C'C + d) dx = J'(target - p) - w C'phi, where w is large, so
-// that C dx = -phi keeps loops closed; d grows until the step is short and leads nearer. Joints stop at their limits. J by
-// differences: the program has no derivatives.
-function pulled(posing, from, body, local, target, length) {
-  const free = posing.sliders, n = free.length, goal = [target.x, target.y, target.z], h = 1e-6;
+// min |p(x) - target|^2 of points of a body by steps of Levenberg and Marquardt: (J'J + w C'C + d) dx = J'(target - p) - w C'phi,
+// where w is large, so that C dx = -phi keeps loops closed; d grows until the step is short and leads nearer. Joints stop at
+// their limits. J by differences: the program has no derivatives. One point is a place, three of them are a pose.
+function pulled(posing, from, body, points, length) {
+  const free = posing.sliders, n = free.length, goal = points.flatMap(({ target }) => target.toArray()), h = 1e-6;
   const where = (x) => {
     const r = runProgram(posing.poses, x), k = 12 * body;
-    return [0, 1, 2].map((i) => r[k + 9 + i] + r[k + 3 * i] * local.x + r[k + 3 * i + 1] * local.y + r[k + 3 * i + 2] * local.z);
+    return points.flatMap(({ local }) => [0, 1, 2].map((i) => r[k + 9 + i] + r[k + 3 * i] * local.x + r[k + 3 * i + 1] * local.y + r[k + 3 * i + 2] * local.z));
   };
-  const distance = (p) => Math.hypot(p[0] - goal[0], p[1] - goal[1], p[2] - goal[2]);
+  const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+  const distance = (p) => Math.hypot(...p.map((value, i) => value - goal[i]));
   let x = Float64Array.from(from), at = where(x), missing = distance(at), damping = 1e-2;
   for (let round = 0; round < 5 && missing > 1e-5 * length; round++) {
     const J = free.map((s) => {
@@ -18,8 +19,8 @@ function pulled(posing, from, body, local, target, length) {
       moved[s.index] += h;
       return where(moved).map((value, i) => (value - at[i]) / h);
     });
-    const A = Array.from({ length: n }, (_, i) => Float64Array.from({ length: n }, (_, j) => J[i][0] * J[j][0] + J[i][1] * J[j][1] + J[i][2] * J[j][2]));
-    const b = J.map((column) => column.reduce((sum, value, k) => sum + value * (goal[k] - at[k]), 0));
+    const A = Array.from({ length: n }, (_, i) => Float64Array.from({ length: n }, (_, j) => dot(J[i], J[j])));
+    const missed = goal.map((value, i) => value - at[i]), b = J.map((column) => dot(column, missed));
     if (posing.closing) {
       const out = runProgram(posing.closing, x), m = out.length / (x.length + 1), slope = (r, s) => out[m + s.index * m + r], w = 1e4;
       for (let r = 0; r < m; r++) {
@@ -49,15 +50,15 @@ function pulled(posing, from, body, local, target, length) {
 }
 
 // `pulled`; where that gets stuck, as an arm does that is stretched out at a limit, also from nearer to the middle of the limits.
-function reached(posing, from, body, local, target, length) {
-  let best = pulled(posing, from, body, local, target, length);
+function reached(posing, from, body, points, length) {
+  let best = pulled(posing, from, body, points, length);
   for (const share of [0.2, 0.5, 0.8]) {
     if (best.missing < 0.02 * length) break;
     let x = Float64Array.from(best.x);
     for (const s of posing.sliders) if (s.limited) x[s.index] += share * (0.5 * (s.low + s.high) - x[s.index]);
     if (posing.closing) x = closed(posing, x, -1);
     let other = x && { x, missing: Infinity };
-    for (let k = 0; k < 4 && other && other.missing > 1e-3 * length; k++) other = pulled(posing, other.x, body, local, target, length);
+    for (let k = 0; k < 4 && other && other.missing > 1e-3 * length; k++) other = pulled(posing, other.x, body, points, length);
     if (other && other.missing < 0.5 * best.missing) best = other;
   }
   return best;
@@ -157,6 +158,7 @@ class Hand {
   move(event) {
     if (!this.held) return;
     event.stopImmediatePropagation();
+    if (event.shiftKey && this.mode === "pull") { this.turn(event.movementX, event.movementY); return; }
     const { origin, direction } = this.stage.ray(event).ray, { normal, point } = this.held, slope = direction.dot(normal);
     const t = point.clone().sub(origin).dot(normal) / slope;
     if (Math.abs(slope) > 0.02 && t > 0) this.to(origin.clone().addScaledVector(direction, t));
@@ -168,6 +170,22 @@ class Hand {
     this.held.target = point.clone().applyMatrix4(this.held.inverse);
     this.held.fresh = true;
     this.stage.dirty = true;
+  }
+
+  turn(right, down) {
+    // the body about the point that is held, as if the mouse rolled it; from then on its attitude is kept as well
+    const { held, stage } = this, axis = new THREE.Vector3(down, right, 0), angle = axis.length() / 150;
+    if (!angle) return;
+    axis.transformDirection(stage.camera.matrixWorld).transformDirection(held.inverse);
+    held.attitude ||= new THREE.Quaternion().setFromRotationMatrix(stage.body(held.body));
+    held.attitude.premultiply(new THREE.Quaternion().setFromAxisAngle(axis, angle));
+    held.fresh = true;
+  }
+
+  points() {
+    const { local, target, attitude } = this.held, arms = attitude ? [[1, 0, 0], [0, 1, 0]] : [];
+    const arm = (axis) => new THREE.Vector3(...axis).multiplyScalar(this.player.data.posing.length);
+    return [{ local, target }, ...arms.map((axis) => ({ local: arm(axis).add(local), target: arm(axis).applyQuaternion(attitude).add(target) }))];
   }
 
   up(event) {
@@ -197,7 +215,7 @@ class Hand {
     const { player, held } = this, posing = player.data.posing;
     if (!held.fresh && !(held.missing > 1e-4 * posing.length && held.rounds < 30)) return;
     if (player.live) player.live.read();
-    const { x, missing } = reached(posing, player.x, held.body, held.local, held.target, posing.length);
+    const { x, missing } = reached(posing, player.x, held.body, this.points(), posing.length);
     held.rounds = held.fresh ? 0 : held.rounds + 1;
     held.fresh = false;
     held.missing = missing;

@@ -1,11 +1,14 @@
 "use strict";
-// A page of scenes: reads its data block, and shows one scene at a time.
+// A page of scenes: reads its data block, or asks the server of the page, and shows one scene at a time.
 
-(function start() {
-  const page = JSON.parse(document.getElementById("data").textContent), html = document.documentElement;
+(async function start() {
+  const block = document.getElementById("data"), html = document.documentElement;
+  const page = block ? JSON.parse(block.textContent) : await (await fetch("scenes")).json();
   const media = window.matchMedia("(prefers-color-scheme: dark)");
   html.dataset.theme = page.theme === "auto" ? (media.matches ? "dark" : "light") : page.theme;
-  const main = document.querySelector("main"), tabs = element("div", { role: "tablist", ariaLabel: "scenes" }), players = [], calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const main = document.querySelector("main");
+  main.replaceChildren();
+  const tabs = element("div", { role: "tablist", ariaLabel: "scenes" }), players = [], calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   let current = -1;
   const hosts = page.scenes.map((scene, k) => {
     const host = element("section", { className: "player", id: `scene${k}`, hidden: true });
@@ -28,11 +31,11 @@
     if (step) { e.preventDefault(); select((current + step + page.scenes.length) % page.scenes.length, true); }
   });
   if (page.scenes.length > 1) document.querySelector("h1").after(tabs);
-  const theme = document.getElementById("theme");
-  theme.addEventListener("click", () => {
+  const theme = element("button", { type: "button", id: "theme", title: "dark or light", textContent: "◐ Theme", onclick: () => {
     html.dataset.theme = html.dataset.theme === "dark" ? "light" : "dark";
     for (const p of players) if (p) p.theme();
-  });
+  } });
+  document.querySelector("header").append(element("div", { className: "end" }, theme));
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, [role=tablist]")) return;
     if (event.key === " " && event.target.closest("button")) return;

@@ -1,0 +1,27 @@
+"use strict";
+// A page of the live viewer: does what the program asks for, until that has ended.
+
+(function connected() {
+  let done = 0;
+  function follow(player, wanted) {
+    player.pause();
+    if (wanted.time !== undefined) { player.seek(wanted.time); return; }
+    if (player.x && wanted.x) {
+      player.x = Float64Array.from(wanted.x);
+      player.write();
+    }
+    player.stage?.setPoses(wanted.poses);
+  }
+  (async function ask() {
+    try {
+      const wanted = await (await fetch("wanted")).json(), player = window.alembert?.players[0];
+      if (player && wanted.number > done) {
+        done = wanted.number;
+        follow(player, wanted);
+      }
+    } catch {
+      return;  // the picture stays as it is
+    }
+    setTimeout(ask, 50);
+  })();
+})();
