@@ -414,10 +414,10 @@ def report_of(run: Run) -> Report:
     model, system = run.model, run._system
     E = run.energy
     # next to rest, the rounding of the potential energy is what can be kept
-    scale = max(_most(run, run.kinetic_energy), 1e-9 * _most(run, E), np.finfo(float).tiny)
+    scale = max(_worst(run, run.kinetic_energy), 1e-9 * _worst(run, E), np.finfo(float).tiny)
     closed = system.conserves_energy
     error = E - E[..., :1] - (0.0 if closed else run.work) - run._jumps
-    energy_error = _most(run, error) / scale
+    energy_error = _worst(run, error) / scale
     momentum, spin = None, None
     if _is_isolated(system, run.efforts) and all(event.internal for event in run.events):
         h = run.momentum
@@ -428,11 +428,11 @@ def report_of(run: Run) -> Report:
         )  # the body at rest too may have parts that move
         parts = [slice(0, 3), slice(3, 6)]
         momentum = tuple(
-            _most(run, moved[..., s]) / max(_most(run, terms[..., s]), np.finfo(float).tiny) for s in parts
+            _worst(run, moved[..., s]) / max(_worst(run, terms[..., s]), np.finfo(float).tiny) for s in parts
         )
         centre = model.center_of_mass(run.q, parameters=run.parameters)
         own = h[..., :3] - np.cross(centre, h[..., 3:])
-        spin = _most(run, own - own[..., :1, :]) / max(_most(run, terms[..., :3]), np.finfo(float).tiny)
+        spin = _worst(run, own - own[..., :1, :]) / max(_worst(run, terms[..., :3]), np.finfo(float).tiny)
     lengths = [
         np.abs(np.linalg.norm(run.q[..., [s.start + k for k in entries]], axis=-1) - 1)
         for s, entries in _quaternions(model)
@@ -445,7 +445,7 @@ def report_of(run: Run) -> Report:
         energy_error,
         None if closed else float(np.asarray(run.work[..., -1]).flat[0]),
         momentum,  # type: ignore[arg-type]
-        max((_most(run, x) for x in lengths), default=None),
+        max((_worst(run, x) for x in lengths), default=None),
         _constraint_error(run) if system.constrained else None,
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
@@ -462,7 +462,7 @@ def _finished(run: Run) -> Array:
     return np.isfinite(run.q[..., -1, :]).all(axis=-1)
 
 
-def _most(run: Run, x: Array) -> float:
+def _worst(run: Run, x: Array) -> float:
     """The largest size of x (*batch, ...), by the motions that are finite to the end, if there are any."""
     finished = _finished(run)
     return float(np.fmax.reduce(np.abs(x[finished] if finished.any() else x), axis=None))
@@ -494,7 +494,7 @@ def _constraint_error(run: Run) -> float:
                 active=topology.active,
                 parameters={**(run.parameters or {}), **values} or None,
             )
-            worst = max(worst, _most(run, residual))
+            worst = max(worst, _worst(run, residual))
     return worst
 
 
