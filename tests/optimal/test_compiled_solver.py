@@ -10,7 +10,8 @@ import pytest
 import alembert as al
 from alembert.deploy import compiler
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Problem, System, effort, running
+from alembert.optimal import Problem, System, effort, running, tuning
+from alembert.optimal.search_graphs import bound_decisions
 
 ROUNDING = 1e-9
 """of states and controls of the order of one: both ways make the same steps, and end with errors below 1e-6, from where a
@@ -117,6 +118,47 @@ def test_a_start_at_the_bound_of_its_range():
     assert float(found.cost) == pytest.approx(
         6 * 0.9**2, abs=1e-5
     )  # barriers of 1e-9 on both sides, times slopes of 11
+
+
+def test_functions_that_are_not_finite_are_no_solution():
+    """The square root of a negative number is in cost and slopes, and no largest residual tells it."""
+    system = System(["a"], ["u"], lambda s: [s.u])
+    cost = effort() + running(lambda s: ca.sqrt(s.a - s.b[0]))
+    problem = Problem(system, 1.0, start={"a": 1.0}, inputs={"b": [0.0]}, cost=cost)
+    compiled = problem.prepare(4, transcription="rk4").compile(iterations=4)
+    assert compiled.solve().converged
+    found = compiled.solve(inputs={"b": [3.0]})
+    assert np.isnan(found.cost)
+    assert not found.converged
+
+
+def test_a_filter_drops_what_is_no_better_and_then_the_oldest():
+    """As lists do it: pairs that the new one is better than in both numbers go, and it comes first."""
+    _, numbers, decide = bound_decisions()
+    numbers["here"][:2], numbers["remembers"][0] = (1e3, 0.0), 1.0
+    decide["new_filter"]()
+    rng, expected = np.random.default_rng(0), []
+    for _ in range(200):
+        theta = rng.uniform()
+        numbers["here"][:2] = theta, rng.uniform(0.9, 1.1) / (0.1 + theta)
+        decide["remember"]()
+        t, f = (1 - tuning.G_THETA) * theta, numbers["here"][1] - tuning.G_PHI * theta
+        expected = [(t, f), *(pair for pair in expected if pair[0] < t or pair[1] < f)][: tuning.FILTER]
+        pairs = [pair for pair in numbers["filter"].reshape(-1, 2) if pair[0] < 1e300]
+        assert len(pairs) == len(expected)
+        np.testing.assert_allclose(sorted(map(tuple, pairs)), sorted(expected))
+        trial = numbers["trial"]
+        trial[:2] = rng.uniform(size=2) * (1, 5)
+        decide["allows"]()
+        assert numbers["is_allowed"][0] == all(trial[0] <= t or trial[1] <= f for t, f in expected)
+    decide["new_filter"]()
+    for k in range(tuning.FILTER + 5):
+        numbers["here"][:2] = 1 - 0.01 * k, k
+        decide["remember"]()
+    kept = numbers["filter"].reshape(-1, 2)
+    np.testing.assert_allclose(
+        kept[:, 1], np.arange(tuning.FILTER + 5)[:4:-1], atol=1e-6
+    )  # the margin of phi is 1e-8
 
 
 def test_other_bounds_hold_from_one_solve_to_the_next(prepared, plan):

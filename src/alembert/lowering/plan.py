@@ -169,7 +169,8 @@ Step = Call | Copy | Columns | Repeat | When | Each | Fold | MatrixRows
 class Plan:
     """A source: `arguments` and `results` are the buffers that come in and go out, with their sizes, in order.
 
-    `numbers` are buffers with a fixed content, in tables as the constants of functions.
+    `numbers` are buffers with a fixed content, in tables as the constants of functions. A plan that is `quick` to be
+    compiled is not optimised.
     """
 
     def __init__(
@@ -181,8 +182,9 @@ class Plan:
         sources: Mapping[str, KernelSource] | None = None,
         *,
         numbers: Mapping[str, np.ndarray] | None = None,
+        quick: bool = False,
     ) -> None:
-        self.sources, self.numbers = sources or {}, numbers or {}
+        self.sources, self.numbers, self.quick = sources or {}, numbers or {}, quick
         self.arguments, self.results, self.temporaries = dict(arguments), dict(results), dict(temporaries)
         self.steps = [step for step in steps if not isinstance(step, Columns) or step.count]
         self.input_sizes = list(arguments.values())
@@ -278,6 +280,7 @@ class _Emitter:
             constants=constants,
             lists=lists,
             listed=listed,
+            quick=plan.quick,
         )
 
     def prepare(self, step: Step) -> None:

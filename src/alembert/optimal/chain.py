@@ -527,12 +527,8 @@ class ChainEvaluation:
         self.stages, self.exact = chain, exact
         self.parts = tuple(Evaluation(part.stages, exact=exact, has_ends=False) for part in chain.parts)
         first, last = self.parts[0], self.parts[-1]
-        self.steps, self.measure, self.push, self.settle = (
-            first.steps,
-            first.measure,
-            first.push,
-            first.settle,
-        )
+        self.steps, self.measure, self.push = first.steps, first.measure, first.push
+        self.barrier, self.settle = first.barrier, first.settle
         self.ends, self.ends_trial = first.end_kernels(chain, first.tangent, last.tangent)
         self.tangent = ChainTangent([e.tangent for e in self.parts])
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 _NOTHING = np.zeros(len(FOUND))
 MOST_ITERATIONS = 200
-"""each makes the functions of the filter longer"""
+"""more than any sample has time for; what needs them has `prepared.solve`, which also restores feasibility"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,7 +474,8 @@ class CompiledSolver:
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         newton.linearise()
-        newton.errors(merit, self.tolerance)
+        newton.tolerance = self.tolerance
+        newton.judge(merit)
         newton.step(merit)
         stated = newton.stated()
         status = "solved" if found[6] else "iterations"

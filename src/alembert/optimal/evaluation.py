@@ -70,8 +70,8 @@ class Evaluation:
     """Compiled functions of `stages`; with `exact` the Hessian has the curvature of the constraints.
 
     Kernels with all stages as lanes: `condensed`, `curvature` (results of the former that never change), `trial`,
-    `steps`, `measure`, `push`, `settle`, `chart` (tangent vectors of steps in the coordinates of the stages' chart); for the
-    two ends: `ends`, `ends_trial`.
+    `steps`, `measure`, `push`, `barrier`, `settle`, `chart` (tangent vectors of steps in the coordinates of the stages'
+    chart); for the two ends: `ends`, `ends_trial`.
     """
 
     def __init__(self, stages: Stages, *, exact: bool, has_ends: bool = True) -> None:
@@ -164,6 +164,9 @@ class Evaluation:
             search_graphs.measure,
         )
         self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, search_graphs.push)
+        self.barrier = self._kernel(
+            "barrier", ("mu", *bounds), {"barrier": (1,)}, lambda g: [barrier(g, g["slack"])]
+        )
         self.settle = self._kernel(
             "settle",
             ("dlow", "dhigh", "alpha", "dual", "mu", *bounds),
@@ -312,13 +315,14 @@ class Evaluation:
             H = H + D.T @ (ca.repmat(weight, 1, n) * D)
             finally_ = slope + C.T @ g["eta"] + D.T @ y - g["costate"]
             first_ = g["costate_0"] + C_0.T @ g["sigma"]
-            largest, noise = ca.SX(0), ca.SX(0)
+            largest, noise, together = ca.SX(0), ca.SX(0), ca.SX(0)
             for entry in (*ca.vertsplit(finally_), *ca.vertsplit(first_)):
                 largest = ca.fmax(largest, ca.fabs(entry))
+                together += ca.fabs(entry)  # shows what is not finite
             for k in range(bounded):
                 noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]) + g["held"][k])
             most, least, total, _ = search_graphs.complementarity(g)
-            found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total)
+            found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total, together)
             return [c_0, C_0, H_0, c, C, slope, D, H, found]
 
         def trial(g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -335,7 +339,7 @@ class Evaluation:
                 place | {"sigma": first, "eta": last, "costate_0": n, "costate": n} | bounds,
                 {
                     **{"c_0": (first,), "C_0": (first, n), "H_0": (n, n), "c": (last,), "C": (last, n)},
-                    **{"slope": (n,), "D": (bounded, n), "H": (n, n), "found": (6,)},
+                    **{"slope": (n,), "D": (bounded, n), "H": (n, n), "found": (7,)},
                 },
                 ends,
             ),
@@ -579,9 +583,9 @@ def compiled(
 
 
 @lru_cache(maxsize=64)
-def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
+def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel, Kernel]:
     """What a step asks of `count` rows of bounds at the end: the slope of the cost with pushes, steps, the longest of them
-    and the slope along them, and multipliers after a step."""
+    and the slope along them, multipliers after a step, and the barrier."""
     bounds: dict[str, int | tuple[int, int]] = dict.fromkeys(BOUNDS, count)
 
     def slope(g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -610,6 +614,13 @@ def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel]:
             after | bounds,
             {"low_new": (count,), "high_new": (count,)},
             search_graphs.settle,
+        ),
+        compiled(
+            "end_barrier",
+            f"{key} barrier",
+            {"mu": 1, **bounds},
+            {"barrier": (1,)},
+            lambda g: [barrier(g, g["slack"])],
         ),
     )
 

@@ -32,10 +32,11 @@ from typing import Any
 import numpy as np
 
 from alembert.optimal import tuning
-from alembert.optimal.barrier import Filter, Merit, Reference
+from alembert.optimal.barrier import Merit
 from alembert.optimal.evaluation import Evaluation
-from alembert.optimal.newton import Errors, Newton
+from alembert.optimal.newton import Newton
 from alembert.optimal.outcome import Iteration, Outcome, Warm
+from alembert.optimal.search_graphs import INFINITE
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -72,7 +73,8 @@ class Restoration:
         newton = self.newton
         if not self._step(damping):
             return None
-        alpha, dual, slope = newton.lengths(0.99)
+        primal, dual, slope = newton.longest()
+        alpha, dual = min(1.0, 0.99 * primal), min(1.0, 0.99 * dual)
         slope += float(self._force @ newton.sweep.x[-1])
         objective, off = self._merit(here, self._residual)
         weight = self._weight = max(self._weight, 2 * slope / off if off > 0 else 0.0)
@@ -156,20 +158,21 @@ class InteriorPoint:
         else:
             newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier, units=units)
             self.newton = newton
-        if warm is None or not newton.begin(warm, self.tolerance):
+        newton.tolerance = self.tolerance
+        if warm is None or not newton.begin(warm):
             newton.estimate_multipliers()
         self._guess = newton.state()
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         self._settles, self._short = not np.array_equal(z, newton.it.z), 0
-        self.filter = Filter.around(merit.infeasibility)
+        self._new_filter(merit)
         self._anderson = (
             None if self.evaluation.exact else Anderson(newton.sweep.x.size + newton.sweep.u.size)
         )
         self.history: list[Iteration] = []
         self._began = began
         alpha, best, waited, still = 0.0, np.inf, 0, 0
-        self._floor, self._returns, self._missed, self._ended = 0.0, 0, np.inf, -1.0
+        self._returns, self._missed, self._ended = 0, np.inf, -1.0
         self._safe = kept = (merit, newton.state())
         slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
         status, message = "iterations", f"stopped after {self.iterations} iterations"
@@ -177,13 +180,12 @@ class InteriorPoint:
             while True:
                 number = len(self.history)
                 newton.linearise()
-                errors = newton.errors(merit, self.tolerance)
-                if errors.slope > tuning.LOST:
+                mu, (slope, error) = newton.mu, newton.judge(merit)
+                if slope > tuning.LOST:
                     newton.estimate_multipliers()
                     newton.linearise()
-                    errors = newton.errors(merit, self.tolerance)
-                slope, error = errors.slope, errors.error(0.0, self._size(merit))
-                self._note(merit, alpha, slope)
+                    slope, error = newton.judge(merit)
+                self._note(merit, alpha, mu, slope)
                 if not (math.isfinite(slope) and merit.is_finite):
                     status, message = "failed", newton.locate()
                     break
@@ -201,7 +203,10 @@ class InteriorPoint:
                 if min(still, waited) > tuning.PATIENCE:
                     status, message = "stalled", NO_ROOM
                     break
-                merit = self._lower_barrier(errors, merit)
+                if newton.mu != mu:
+                    merit = newton.with_barrier()
+                    if self._anderson is not None:
+                        self._anderson.clear()
                 found = self._advance(merit)
                 if found is None and near:
                     status, message = "solved", "solved"
@@ -213,9 +218,8 @@ class InteriorPoint:
                 before, (merit, alpha) = merit, found
                 stays = abs(merit.objective - before.objective) <= tuning.ROUNDING * abs(merit.objective)
                 still = still + 1 if stays and merit.worst <= tuning.EXACTLY and alpha else 0
-                safe = merit.infeasibility <= max(
-                    self._safe[0].infeasibility, tuning.SAFE * self.filter.smallest
-                )
+                smallest = newton.numbers["allowed"][1]
+                safe = merit.infeasibility <= max(self._safe[0].infeasibility, tuning.SAFE * smallest)
                 better = merit.rank < kept[0].rank
                 if safe or better:
                     state = (merit, newton.state())
@@ -233,12 +237,16 @@ class InteriorPoint:
             *(newton.gains(iterate), newton.residuals, newton.units.copied(), dict(newton.seconds)),
         )
 
-    def _note(self, merit: Merit, alpha: float, slope: float = np.nan) -> None:
+    def _new_filter(self, merit: Merit) -> None:
+        self.newton.numbers["here"][...] = merit
+        self.newton.decide["new_filter"]()
+
+    def _note(self, merit: Merit, alpha: float, mu: float, slope: float = np.nan) -> None:
         """A line of the history."""
         now, newton = time.perf_counter() - self._began, self.newton
         cost, number = merit.cost, len(self.history)
         self.history.append(
-            Iteration(number, cost, merit.worst, slope, self._shown, alpha, newton.shift, now)
+            Iteration(number, cost, merit.worst, slope, mu if self.bounded else 0.0, alpha, newton.shift, now)
         )
         if self.report is not None:
             self.report(self.history[-1])
@@ -247,15 +255,7 @@ class InteriorPoint:
         """An earlier iterate, with the slope there."""
         self.newton.return_to(kept[1])
         self.newton.linearise()
-        return kept[0], self.newton.errors(kept[0], self.tolerance).slope
-
-    def _size(self, merit: Merit) -> float:
-        """Of the scaled cost, where it is below one: what barriers add to it is to be small against it."""
-        return min(1.0, max(abs(self.newton.scale * merit.cost), tuning.LEAST_COST))
-
-    @property
-    def _shown(self) -> float:
-        return self.newton.mu if self.bounded else 0.0
+        return kept[0], self.newton.judge(kept[0])[0]
 
     @property
     def _stalled(self) -> tuple[str, str]:
@@ -269,30 +269,19 @@ class InteriorPoint:
             "transcription may help"
         )
 
-    def _lower_barrier(self, errors: Errors, merit: Merit) -> Merit:
-        """A smaller barrier where the problem with the present one is solved well enough; the filter then begins anew."""
-        newton, least = self.newton, self.tolerance / 11 * self._size(merit)
-        mu = newton.mu
-        while max(errors.error(mu), merit.infeasibility) <= 10 * mu and mu > least:
-            mu = max(least, min(0.2 * mu, mu**1.5))
-        if mu == newton.mu:
-            return merit
-        self.filter.clear()
-        if self._anderson is not None:
-            self._anderson.clear()
-        return newton.lower_barrier(mu)
-
     def _advance(self, merit: Merit) -> tuple[Merit, float] | None:
         """A Newton step, as long as the filter takes it; or the first step of a restoration."""
         newton = self.newton
-        if not newton.step(merit, self._floor):
+        newton.numbers["done"][0] = 0.0  # where it is, although not yet exactly
+        if not newton.step(merit, newton.numbers["floor"].item()):
             return self._restore(merit)
-        found = self._accelerated(merit) or self._search(merit)
+        found = self._accelerated() or self._search(merit)
         if found is not None:
             leads_on = self._short < tuning.MOST_HARDLY or len(self.history) > tuning.EARLY
             return found if leads_on or not self._settles else self._unsettled()
         if merit.worst > self.tolerance:
-            self.filter.remember(merit)
+            newton.numbers["remembers"][0] = 1.0
+            newton.decide["remember"]()
             newton.linearise()  # corrections have changed right-hand sides
             return self._restore(merit)
         for _ in range(6):  # feasible, and no descent: the quadratic model is too good to be true
@@ -304,7 +293,7 @@ class InteriorPoint:
                 return found
         return None
 
-    def _accelerated(self, merit: Merit) -> tuple[Merit, float] | None:
+    def _accelerated(self) -> tuple[Merit, float] | None:
         """A step in full from what the last ones have taught, if the filter takes it."""
         if self._anderson is None:
             return None
@@ -313,79 +302,82 @@ class InteriorPoint:
         if proposed is None:
             return None
         newton.redirect(proposed)
-        alpha, dual, slope = newton.lengths(max(0.99, 1 - newton.mu))
-        reference = Reference(merit, slope, self.filter)
+        alpha, dual = newton.lengths()
         trial = newton.try_(alpha)
-        if reference.takes(alpha, trial):
-            return self._take(reference, alpha, alpha, dual, trial)
+        if self._takes(alpha):
+            return self._take(alpha, alpha, dual, trial)
         newton.redirect(step)
         return None
 
     def _search(self, merit: Merit) -> tuple[Merit, float] | None:
         newton = self.newton
-        fraction = max(0.99, 1 - newton.mu)
-        alpha, dual, slope = newton.lengths(fraction)
-        reference = Reference(merit, slope, self.filter)
-        shortest, longest = reference.shortest, alpha
-        while alpha >= shortest:
+        full, dual = newton.lengths()
+        alpha, ends = full, False
+        while not ends:
             trial = newton.try_(alpha)
-            if reference.takes(alpha, trial):
-                self._adapt(alpha / longest, merit)
-                return self._take(reference, alpha, alpha, dual, trial)
-            grew = alpha == longest and trial.is_finite and trial.infeasibility >= merit.infeasibility
+            if self._takes(alpha):
+                return self._take(alpha, alpha, dual, trial)
+            ends, shorter = newton.numbers["is_taken"].item(), newton.numbers["alpha"].item()
+            grew = alpha == full and trial.is_finite and trial.infeasibility >= merit.infeasibility
             if grew and self.evaluation.exact:  # else the curvature that is left out is the greater error
-                found = self._correct(reference, alpha, trial, fraction)
+                found = self._correct(merit, full, trial)
                 if found is not None:
                     return found
-            alpha /= 2
+            alpha = shorter
         return None
 
-    def _adapt(self, share: float, merit: Merit) -> None:
-        """A step that had to be shortened much went beyond where the quadratic model holds: shift the next ones more.
+    def _takes(self, alpha: float) -> bool:
+        """Whether the last trial is taken, as one at `alpha`."""
+        self.newton.numbers["alpha"][0] = alpha
+        self.newton.decide["look"]()
+        return bool(self.newton.numbers["is_good"].item())
 
-        Far from all constraints it is these that are not linear, which no shift mends, unless the step was tiny.
-        """
-        self._short = self._short + 1 if share < tuning.HARDLY else 0
-        if share < tuning.SHORTER or (share < tuning.SHORT and merit.worst < tuning.NEARLY_KEPT):
-            most = tuning.LARGEST_FLOOR if share < tuning.SHORTER else max(tuning.SHORT_FLOOR, self._floor)
-            raised = tuning.RAISED * max(self._floor, self.newton.shift)
-            self._floor = min(max(tuning.LEAST_FLOOR, raised), most)
-        elif share == 1.0:
-            self._floor = self._floor / tuning.LOWERED if self._floor > tuning.LEAST_FLOOR else 0.0
-
-    def _take(
-        self, reference: Reference, tested: float, alpha: float, dual: float, trial: Merit
-    ) -> tuple[Merit, float]:
-        reference.accept(tested, trial)
+    def _take(self, tested: float, alpha: float, dual: float, trial: Merit) -> tuple[Merit, float]:
+        newton, numbers = self.newton, self.newton.numbers
+        numbers["alpha"][0] = tested
+        newton.decide["accept"]()
+        self._short = self._short + 1 if tested < tuning.HARDLY * numbers["full"].item() else 0
         if self._anderson is not None:
-            self._anderson.moved(alpha * self.newton.direction() if alpha != 1 else self.newton.direction())
-        self.newton.accept(alpha, dual)
+            self._anderson.moved(alpha * newton.direction() if alpha != 1 else newton.direction())
+        newton.accept(alpha, dual)
         return trial, alpha
 
-    def _correct(
-        self, reference: Reference, longest: float, trial: Merit, fraction: float
-    ) -> tuple[Merit, float] | None:
+    def _correct(self, merit: Merit, full: float, trial: Merit) -> tuple[Merit, float] | None:
         """Second-order corrections of the step, which was tried in full."""
-        newton, alpha = self.newton, longest
-        kept = newton.keep()
+        newton, numbers, alpha = self.newton, self.newton.numbers, full
+        descent, kept = numbers["descent"].item(), newton.keep()
         newton.begin_corrections()
         before = np.inf
         for left in range(tuning.CORRECTIONS, 0, -1):
             if not trial.is_finite or not before or trial.infeasibility > tuning.PROGRESS * before:
                 break
             progress = (trial.infeasibility / before) ** left if before < np.inf else 0.0
-            if not reference.corrects(longest, trial, progress):  # not even if all that are left do as well
+            if not self._corrects(merit, full, trial, progress):  # not even if all that are left do as well
                 break
             before = trial.infeasibility
             if not newton.correct(alpha):
                 break
-            alpha, dual, _ = newton.lengths(fraction)
+            alpha, dual = newton.lengths()
+            numbers["descent"][0], numbers["full"][0] = descent, full  # of the step itself
             trial = newton.try_(alpha)
-            if reference.takes(longest, trial) and reference.corrects(longest, trial):
-                self._adapt(1.0, trial)
-                return self._take(reference, longest, alpha, dual, trial)
+            if self._takes(full) and self._corrects(merit, full, trial):
+                return self._take(full, alpha, dual, trial)
         newton.again(kept)
         return None
+
+    def _corrects(self, merit: Merit, full: float, trial: Merit, progress: float = 1.0) -> bool:
+        """Whether a corrected step is more than one that goes nowhere: where a step in full reaches the residuals of the
+        iterate with the other sign, its correction is no step at all. One that makes the objective less by some of what its
+        slope promised is a step, although curved constraints are then off by more than before.
+
+        With `progress`, whether it would be one after corrections that reduce what it leaves by this factor.
+        """
+        m = self.newton.numbers["descent"].item()
+        return (
+            self.newton.numbers["switches"].item() > 0
+            or progress * trial.infeasibility <= tuning.CORRECTED * merit.infeasibility
+            or (m < 0 and trial.objective <= merit.objective + tuning.DESCENT * full * m)
+        )
 
     def _restore(self, merit: Merit) -> tuple[Merit, float] | None:
         """The restoration phase, which ends when the filter takes what it reaches."""
@@ -400,7 +392,7 @@ class InteriorPoint:
         for _ in range(tuning.LONGEST_RESTORATION):
             if len(self.history) >= self.iterations:
                 break
-            self._note(here, alpha)
+            self._note(here, alpha, newton.mu)
             step = restoration.advance(here, damping)
             if step is None:
                 if damping >= 1.0:
@@ -419,9 +411,10 @@ class InteriorPoint:
             here = newton.try_(0.0)
             if here.infeasibility <= tuning.RESTORED * first or here.worst <= self.tolerance:
                 barrier, found = newton.mu, newton.with_cost(mu)
-                if self.filter.allows(found):
+                newton.decide["allows"]()
+                if newton.numbers["is_allowed"].item():
                     restoration.end()
-                    self._floor = 0.0
+                    newton.numbers["floor"][0] = 0.0
                     return found, alpha
                 restoration.begin(barrier, anew=False)
         self._missed = min(self._missed, here.worst)
@@ -440,9 +433,10 @@ class InteriorPoint:
         self._returns += 1
         newton.return_to(state)
         newton.estimate_multipliers()
-        largest = max(2 * merit.infeasibility, self.filter.largest / 10)
-        self.filter = Filter(largest, self.filter.smallest)
-        self._floor = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR)
+        numbers = newton.numbers
+        numbers["filter"][...] = INFINITE
+        numbers["allowed"][0] = max(2 * merit.infeasibility, numbers["allowed"][0] / 10)
+        numbers["floor"][0] = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR)
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         return found, 0.0
@@ -450,12 +444,13 @@ class InteriorPoint:
     def _unsettled(self) -> tuple[Merit, float]:
         """The guess again, with trials that leave z where a step puts it."""
         newton = self.newton
-        self._settles, self._returns, self._floor, newton.inner[0] = False, 0, 0.0, 0.0
+        self._settles, self._returns, newton.inner[0], newton.numbers["floor"][0] = False, 0, 0.0, 0.0
         newton.return_to(self._guess)
         newton.estimate_multipliers()
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)
-        self._safe, self.filter = (found, newton.state()), Filter.around(found.infeasibility)
+        self._safe = found, newton.state()
+        self._new_filter(found)
         if self._anderson is not None:
             self._anderson.clear()
         return found, 0.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,31 +24,11 @@ from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
 from alembert.optimal.outcome import NO_SLOPE, Iterate, Residuals, Warm
 from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
+from alembert.optimal.search_graphs import bound_decisions
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, Reach, TimeSweep, together
 
 Array = np.ndarray
-EPS = float(np.finfo(float).eps)
-
-
-class Errors(NamedTuple):
-    """How far an iterate is from the conditions for a minimum."""
-
-    slope: float
-    """the largest slope of the Lagrangian"""
-    dual: float
-    """the same, scaled"""
-    primal: float
-    """the largest residual"""
-    products: tuple[float, float]
-    """the largest and the least product of a multiplier and the distance from its bound"""
-    size: float
-
-    def error(self, mu: float, cost: float = 1.0) -> float:
-        """Of all conditions together, with the barrier `mu`; products are seen in terms of `cost`."""
-        most, least = self.products
-        gap = max(most - mu, mu - least, 0.0) if most > -1e299 else 0.0
-        return max(self.dual, self.primal, gap / (cost * self.size))
 
 
 class Newton:
@@ -76,7 +56,11 @@ class Newton:
         self._ps = [part.stages.parameters.copy() for part in stages.parts]
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
-        self._alpha, self._mu, self._scale, self._dual, self._taken = (np.ones(1) for _ in range(5))
+        self._taken = np.ones(1)
+        self._numbers, self.numbers, self.decide = bound_decisions()
+        self._alpha, self._mu, self._scale, self._dual = (
+            self.numbers[name] for name in ("alpha", "mu", "scale", "dual")
+        )
         self.inner = np.ones(1)
         """whether trials settle z, or leave it where the step puts it"""
         self._place(x.shape, u.shape, z.shape)
@@ -109,11 +93,14 @@ class Newton:
         """As if it were new, for other numbers of the same stages: nothing of what was solved before is left."""
         self.stages = stages
         self.seconds = {"functions": 0.0, "sweep": 0.0}
-        self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
+        self._numbers[...] = 0.0
+        self.numbers["rho"][0] = 1e2
+        N, nd = self._d.shape
+        self.numbers["settings"][1:] = mu, self._duals.size, N * nd, len(self.last.c) > 0
         self.sweep.reach = Reach()
         self._curved = False
         """whether the blocks of the Hessian that never change are in place"""
-        for name in (self._alpha, self._here, self._there, self._duals, self._step, self.sweep.found):
+        for name in (self._here, self._there, self._duals, self._step, self.sweep.found):
             name[...] = 0.0
         for name in (self._scale, self._dual, self._taken, self.inner):
             name[...] = 1.0
@@ -243,28 +230,24 @@ class Newton:
         bounds = (of_d * warm.low, of_d * warm.high, of_rows * warm.end_low, of_rows * warm.end_high)
         return (scale * units.x * costates, *ends, *bounds)
 
-    def begin(self, warm: Warm, tolerance: float) -> bool:
+    def begin(self, warm: Warm) -> bool:
         """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
         than without."""
-        it, mu = self.it, self.mu
+        it = self.it
         costates, sigma, eta, low, high, end_low, end_high = self.multipliers(warm)
         it.costates[...], it.sigma[...], it.eta[...] = costates, sigma, eta
 
-        self.mu = tolerance / 11
+        self.mu = least = self.tolerance / 11
         self.enter(low, high, end_low, end_high)
         self.linearise()
-        merit = self.try_(0.0)
-        errors = self.errors(merit, tolerance)
-        left = max(errors.dual, errors.primal)
-        if not (np.isfinite(left) and errors.dual <= tuning.FARTHEST_WARM):
-            self.mu = mu
+        self.try_(0.0)
+        self._measure()
+        self.decide["first_barrier"]()
+        if not self.numbers["is_warm"].item():
             self._enter()
-            return False
-        mu = min(mu, max(tolerance / 11, tuning.WARM * left**2))
-        if mu != self.mu:
-            self.mu = mu
+        elif self.mu != least:
             self.enter(low, high, end_low, end_high)
-        return True
+        return bool(self.numbers["is_warm"].item())
 
     def enter(self, low: Array, high: Array, end_low: Array, end_high: Array) -> None:
         """Slacks for these multipliers of bounds, and the barrier."""
@@ -313,7 +296,7 @@ class Newton:
             charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
         self._chart = None if self.tangent.is_plain else _all(charting)
         limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
-        folded[0], self._limits = (1e300, 1e300, 0.0), folded[N]
+        end_limits, self._longest = folded[0], folded[N]
         self._steps = e.steps.bind(
             N,
             [
@@ -324,7 +307,7 @@ class Newton:
         )
         self._fold_limits = fold("<<+").bind(N, [limits, folded, folded])
         totals, folded = np.zeros((N, 4)), np.zeros((N + 1, 4))
-        self._totals = folded[N]
+        end_total, self._total = folded[0], folded[N]
         trying = []
         for own, where, count, place, units in places:
             moves = (sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds)
@@ -342,9 +325,9 @@ class Newton:
         self._trial = _all(trying)
         self._fold_totals = fold("+++>").bind(N, [totals, folded, folded])
         found, folded = np.zeros((N, 7)), np.zeros((N + 1, 7))
-        folded[0], self._found = (0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0), folded[N]
-        self._measure = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
-        self._fold_found = fold(">>>>+++").bind(N, [found, folded, folded])
+        end_found, self._errors = folded[0], folded[N]
+        measuring = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
+        self._measuring = _all([measuring, fold(">>>>+++").bind(N, [found, folded, folded])])
         self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
         self._settle = (
             e.settle.bind(
@@ -358,21 +341,31 @@ class Newton:
         ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
         final = [a[None] for a in it.last.arrays]
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
-        self._end_found, self._end_total = np.zeros(6), np.zeros(4)
-        self._end_values, self._end_limits = np.zeros(rows), np.zeros(3)
+        self._end_values = np.zeros(rows)
         self._end_dlow, self._end_dhigh = np.zeros(rows), np.zeros(rows)
+        barriers, folded = np.zeros((N, 1)), np.zeros((N + 1, 1))
+        self._all_barriers = folded[N]
+        barrier: list[Callable[[], Any]] = []
         if rows:
-            slope, steps, settle = end_row_kernels(n, rows)
+            slope, steps, settle, end_barrier = end_row_kernels(n, rows)
             of_d = (self._end_D[None], self._end_values[None], self._mu)
             self._slope_at_end = slope.bind(1, [self._gradient[None], *of_d, *final], [lin.q[N:]])
             self._end_steps = steps.bind(
                 1,
                 [sweep.x[-1:], self._gradient[None], *of_d, self._end_gained[None], *final],
-                [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, self._end_limits)],
+                [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, end_limits)],
             )
             moved = [a[None] for a in (self._end_dlow, self._end_dhigh)]
             moved += [self._taken, self._dual, self._mu, new[4][None], *final[1:]]
             self._settle_end = settle.bind(1, moved, [new[6][None], new[8][None]])
+            barrier.append(end_barrier.bind(1, [self._mu, *final], [folded[:1]]))
+        else:
+            end_limits[:2] = 1e300
+        if nd:
+            barrier.append(e.barrier.bind(N, [self._mu, *bounds], [barriers]))
+        if nd or rows:
+            barrier.append(fold("+").bind(N, [barriers, folded, folded]))
+        self._barrier = _all(barrier)
         self._ends = e.ends.bind(
             1,
             [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
@@ -383,7 +376,7 @@ class Newton:
                     self._gradient[None],
                     self._end_D[None],
                     lin.Q[N:],
-                    self._end_found[None],
+                    end_found[None],
                 ),
             ],
         )
@@ -393,7 +386,7 @@ class Newton:
             [*ends, sweep.x[:1], sweep.x[-1:], self._end_ds[None], self._alpha, self._mu, *final],
             [
                 *(new[0][-1:], new[4][None], self._new_start[None], self._new_end[None], new[12][None]),
-                self._end_total[None],
+                end_total[None],
             ],
         )
 
@@ -406,6 +399,20 @@ class Newton:
     @mu.setter
     def mu(self, value: float) -> None:
         self._mu[0] = value
+
+    @property
+    def tolerance(self) -> float:
+        """Of the error of all conditions, at which a solve ends."""
+        return float(self.numbers["settings"][0])
+
+    @tolerance.setter
+    def tolerance(self, value: float) -> None:
+        self.numbers["settings"][0] = value
+
+    @property
+    def shift(self) -> float:
+        """Of the Hessian, in the last step."""
+        return float(self.numbers["shift"][0])
 
     def linearise(self) -> None:
         began = time.perf_counter()
@@ -420,30 +427,26 @@ class Newton:
         self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
-    def errors(self, merit: Merit, tolerance: float) -> Errors:
-        self._measure()
-        self._fold_found()
-        slope, noise, most, least, multipliers, bounds, all_slopes = self._found.tolist()
-        at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
-        slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
-        rounding = EPS * max(noise, noise_)
-        self._steep = rounding > tuning.ROUNDED * max(slope, merit.worst)
-        bounds += bounds_
-        if not math.isfinite(all_slopes + at_ends):
-            return Errors(np.nan, np.nan, merit.worst, (0.0, 0.0), 1.0)
-        count = self._duals.size + 2 * self._d.size
-        size = max(100.0, (multipliers + eta + bounds) / count) / 100
-        complement = max(100.0, bounds / max(1, 2 * self._d.size)) / 100
-        dual = (slope - min(rounding, 1e3 * tolerance)) / size
-        return Errors(slope, dual, merit.worst, (most, -least), complement)
+    def _measure(self) -> None:
+        self._measuring()
+        self.numbers["errors"][...] = self._errors
 
-    def lower_barrier(self, mu: float) -> Merit:
-        """To `mu`; the iterate with it."""
-        settles, self.mu = float(self.inner[0]), mu
-        self.inner[0] = 0.0
-        found = self.try_(0.0)
-        self.inner[0] = settles
-        return found
+    def judge(self, merit: Merit) -> tuple[float, float]:
+        """The largest slope of the Lagrangian and the error of all conditions, at the iterate with this `merit`.
+
+        Where that is small enough for it, the barrier is lowered; `with_barrier` is the iterate then.
+        """
+        self.numbers["here"][...] = merit
+        self._measure()
+        self.decide["judge"]()
+        return self.numbers["steepest"].item(), self.numbers["error"].item()
+
+    def with_barrier(self) -> Merit:
+        """The iterate with the barrier as it is now."""
+        self._barrier()
+        self.numbers["barrier"][...] = self._all_barriers
+        self.decide["with_barrier"]()
+        return Merit(*self.numbers["here"].tolist())
 
     @property
     def residuals(self) -> Residuals:
@@ -474,34 +477,26 @@ class Newton:
     def step(self, merit: Merit, least: float = 0.0) -> bool:
         """The Newton step, with a shift of at least `least`; False when no shift helps."""
         began = time.perf_counter()
+        numbers, self.options = self.numbers, {"damping": min(1e-3, 1e-2 * merit.worst**2)}
         self._d_used[...] = self._d
         self._end_slope(self._rows)
-        self.options = {"damping": min(1e-3, 1e-2 * merit.worst**2), "shift": least, "rho": self._rho}
-        found = self._solve()
-        while not found:
-            shift = self.options["shift"]
-            if self.options["rho"] < tuning.LARGEST_RHO and len(self.last.c):
-                self.options["rho"] *= 100
-            elif shift == 0.0:
-                self.options["shift"] = (
-                    tuning.FIRST_SHIFT
-                    if self._remembered == 0.0
-                    else max(tuning.LEAST_SHIFT, self._remembered / 3)
-                )
-            else:
-                self.options["shift"] *= 100 if self._remembered == 0.0 else 8
-            if self.options["shift"] > tuning.LARGEST_SHIFT:
-                break
-            found = self._swept()
-        self._rho, self.shift = self.options["rho"], self.options["shift"]
-        self._remembered = self.shift or self._remembered
+        numbers["shift"][0], numbers["definite"][0] = least, 0.0
+        found = None
+        while not found and self.shift <= tuning.LARGEST_SHIFT:
+            if found is not None:
+                self.decide["next_shift"]()
+            self.options["shift"], self.options["rho"] = self.shift, numbers["rho"].item()
+            found = self._solve() if found is None else self._swept()
+        numbers["is_minimum"][0] = found
+        if self.shift:
+            numbers["remembered"][0] = self.shift
         self.sweep.reach.give_way()
         if found and self.has_equations:
             self._meet_equations(merit.worst)
-        elif found and self._steep:
+        elif found and numbers["steep"].item():
             self.sweep.refine(**self.options)
         self.seconds["sweep"] += time.perf_counter() - began
-        return found
+        return bool(found)
 
     def _meet_equations(self, worst: float) -> None:
         """(3) of `alembert.optimal.barrier` again from its result, until what the linearised equations leave is small
@@ -549,22 +544,27 @@ class Newton:
         self._end_values[...] = rows
         self._slope_at_end()
 
-    def lengths(self, fraction: float) -> tuple[float, float, float]:
+    def longest(self) -> list[float]:
         """The longest steps of the unknowns and of the multipliers, and the slope of the objective along the step."""
         self._steps()
-        self._fold_limits()
-        primal, dual, slope = self._limits.tolist()
         if len(self._end_ds):
             self._end_steps()
-            one, two, more = self._end_limits.tolist()
-            primal, dual, slope = min(primal, one), min(dual, two), slope + more
-        else:
-            slope += float(self._gradient @ self._last_step)
+        self._fold_limits()
+        self.numbers["longest"][...] = self._longest
+        if not len(self._end_ds):
+            self.numbers["longest"][2] += self._gradient @ self._last_step
         for k, j in self._clocks:
-            change = abs(self.units.x_at(k)[j] * self.sweep.x[k, j])
-            span = self.it.x[k, self.stages.point_place(k, j)]
-            primal = min(primal, tuning.DURATION * span / change) if change else primal
-        return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
+            self.numbers["change"][0] = self.units.x_at(k)[j] * self.sweep.x[k, j]
+            self.numbers["span"][0] = self.it.x[k, self.stages.point_place(k, j)]
+            self.decide["in_time"]()
+        longest: list[float] = self.numbers["longest"].tolist()
+        return longest
+
+    def lengths(self) -> tuple[float, float]:
+        """Those of both at which a search begins."""
+        self.longest()
+        self.decide["lengths"]()
+        return self._alpha.item(), self._dual.item()
 
     def direction(self) -> Array:
         """The step of states, controls and multipliers in one piece."""
@@ -682,10 +682,9 @@ class Newton:
         self._trial()
         self._ends_trial()
         self._fold_totals()
-        size, objective, cost, worst = self._totals.tolist()
-        size_, objective_, cost_, worst_ = self._end_total.tolist()
+        self.numbers["trial"][...] = self._total
         self.seconds["functions"] += time.perf_counter() - began
-        return Merit(size + size_, objective + objective_, cost + cost_, max(worst, worst_))
+        return Merit(*self._total.tolist())
 
     def accept(self, alpha: float, dual: float) -> None:
         """Go to the trial, with the multipliers of the step at `alpha`, those of bounds at `dual`."""
@@ -727,7 +726,7 @@ class Newton:
         return "the functions are not finite"
 
 
-def _all(runs: list[Callable[[], None]]) -> Callable[[], None]:
+def _all(runs: list[Callable[[], Any]]) -> Callable[[], Any]:
     """One after the other."""
     if len(runs) == 1:
         return runs[0]

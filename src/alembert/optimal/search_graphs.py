@@ -9,25 +9,40 @@ Bounds at infinity come as numbers of any size with a mark 0 (`has_lower`, `has_
 Equations among the rows of d have no marks but a weight `held`, and y = high, with (3) of `alembert.optimal.barrier`:
 weight = held, push = y + held (d - s).
 
-The routine decides by functions of a few numbers: barriers, shifts, lengths of steps, the filter. They are
-`interior_point`, `barrier` and `newton.Newton.step`, written for numbers that are not known yet; the tests hold the results
-of both equal.
+A search decides by functions of a few numbers (`DECISIONS`): barriers, shifts, lengths of steps, the filter. Python's loop
+(`alembert.optimal.interior_point`) and the routine without Python (`alembert.optimal.solver_routine`) run the same ones.
+
+The filter is that of Waechter and Biegler (Math. Program. 106, 2006; the constants are those of their program). A step is
+acceptable when it makes the constraints or the objective better than at the iterate, and than at every earlier one that
+the filter remembers. With theta the sum of all residuals, phi the objective with the barrier and m = phi'(w) d its slope
+along the step, a trial at the length alpha is taken when
+
+    theta <= (1 - g_theta) theta_0   or   phi <= phi_0 - g_phi theta_0                            (3)
+
+or, where the slope promises more than feasibility could gain, alpha (-m)^2.3 > theta_0^1.1,
+
+    phi <= phi_0 + eta alpha m                                                                    (4)
+
+Theta beyond the first of `allowed` is never taken, below the second (4) may be asked for. The filter is pairs (theta, phi),
+the latest first, infinite ones where there are none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from itertools import accumulate, chain
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from alembert.lowering.plan import Copy, Step
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
+from alembert.lowering.plan import At, Buffer, Call, Copy, Each, Offset, Plan, Step, When
 from alembert.optimal import tuning
 
-if TYPE_CHECKING:
-    from alembert.optimal.solver_routine import SolverRoutine
-
+Array = np.ndarray
 BOUNDS = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper", "held")
 """what there is of each row"""
 
@@ -113,12 +128,6 @@ def settle(g: dict[str, ca.SX]) -> list[ca.SX]:
             rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
         high[-1] += ca.if_else(g["held"][k], g["high"][k] + g["alpha"] * g["dhigh"][k], 0)
     return [column(low), column(high)]
-
-
-def barrier_of_slacks(count: int) -> ca.Function:
-    """The barrier of `count` rows: of mu and the bounds."""
-    g = {"mu": ca.SX.sym("mu")} | {name: ca.SX.sym(name, count) for name in BOUNDS}
-    return ca.Function("barrier", list(g.values()), [barrier(g, g["slack"])])
 
 
 def barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:
@@ -210,269 +219,338 @@ def begin_function(count: int) -> ca.Function:
     return ca.Function("begin", list(g.values()), found)
 
 
-class SearchGraphs:
-    """The decisions of `routine`, as steps on its buffers."""
+class Decision(NamedTuple):
+    """A function of numbers with these names and sizes into others, which may be the same; if `by_pairs`, it is for each
+    `pair` of the filter in turn."""
 
-    def __init__(self, routine: SolverRoutine) -> None:
-        self._routine = routine
-        stages = routine.stages
-        N, (n, m, _, nd) = stages.count, stages.sizes
-        self._rows, self._ends = N * nd, len(stages.end_names)
-        self._duals = (N + 1) * n + len(stages.start_names) + self._ends
-        self._filter = 2 * routine.iterations
-        self._tolerance = routine.tolerance
-        self._n, self._stages, self._units = n, stages, m
+    reads: Mapping[str, int]
+    writes: Mapping[str, int]
+    graph: Callable[..., Sequence[ca.SX | float]]
+    by_pairs: bool = False
 
-    def _does(
-        self,
-        name: str,
-        reads: Mapping[str, int],
-        writes: Mapping[str, int],
-        graph: Callable[..., Sequence[ca.SX | float]],
-    ) -> list[Step]:
-        """A function of buffers into buffers, which may be the same."""
-        targets = {f"{key}_next" if key in reads else key: size for key, size in writes.items()}
-        call = self._routine.own(name, reads, targets, graph)
-        copied: list[Step] = [
-            Copy(self._routine.buffer(f"{key}_next", size), self._routine.buffer(key, size), size)
-            for key, size in writes.items()
-            if key in reads and size
+
+SETTINGS = 5
+"""what a search is told: the tolerance, the largest barrier, how many multipliers of equations and how many rows with bounds
+along the path there are, and whether there are conditions at the end"""
+_HERE = {"here": 4, "trial": 4}
+"""at the iterate and at a trial: the sum of the residuals, the objective with the barrier, the cost, the largest residual"""
+
+
+def _errors(settings: ca.SX, errors: ca.SX, worst: ca.SX) -> tuple[ca.SX, ca.SX, Callable[..., ca.SX]]:
+    """The largest slope of the Lagrangian; the same without rounding, scaled; and the error of all conditions for a minimum
+    as a function of mu and the size of the cost, in terms of which products of multipliers and distances are seen."""
+    slope, noise, most, least, multipliers, bounds, together = ca.vertsplit(errors)
+    slope = ca.if_else(_is_finite(together), slope, together)  # fmax leaves out what is not a number
+    tolerance, _, duals, rows, _ = ca.vertsplit(settings)
+    size = ca.fmax(100, (multipliers + bounds) / (duals + 2 * rows)) / 100
+    complement = ca.fmax(100, bounds / ca.fmax(1, 2 * rows)) / 100
+    dual = (slope - ca.fmin(EPS * noise, 1e3 * tolerance)) / size
+
+    def error(mu: ca.SX | float, cost: ca.SX | float = 1.0) -> ca.SX:
+        gap = ca.if_else(most > -1e299, ca.fmax(ca.fmax(most - mu, mu + least), 0), 0)
+        found = ca.fmax(ca.fmax(dual, worst), gap / (cost * complement))
+        return ca.if_else(_is_finite(dual + worst), found, dual + worst)
+
+    return slope, dual, error
+
+
+def _is_finite(x: ca.SX) -> ca.SX:
+    """By a comparison: of 0 x and x - x CasADi knows without looking that they are zero."""
+    return ca.fabs(x) < INFINITE
+
+
+def _first_barrier(settings: ca.SX, errors: ca.SX, trial: ca.SX) -> list[ca.SX]:
+    """A barrier that suits the errors that multipliers of a solve before leave, and whether they are worth to be kept."""
+    tolerance, most = settings[0], settings[1]
+    _, dual, _ = _errors(settings, errors, trial[3])
+    left = ca.fmax(dual, trial[3])
+    is_warm = ca.logic_and(dual <= tuning.FARTHEST_WARM, _is_finite(dual + trial[3]))
+    mu = ca.fmin(most, ca.fmax(tolerance / 11, tuning.WARM * left * left))
+    return [ca.if_else(is_warm, mu, most), is_warm]
+
+
+def _new_filter(here: ca.SX) -> list[ca.SX | float]:
+    """For the iterate, and empty."""
+    size = ca.fmax(1, here[0])
+    return [ca.vertcat(3 * size, 1e-4 * size), 1.0]
+
+
+def _emptied(pair: ca.SX, is_new: ca.SX) -> list[ca.SX]:
+    return [ca.if_else(is_new, INFINITE, pair)]
+
+
+def _judge(settings: ca.SX, errors: ca.SX, here: ca.SX, mu: ca.SX, scale: ca.SX) -> list[ca.SX]:
+    """Errors, whether that is a solution, and else a smaller barrier with a new filter where the problem with the present
+    one is solved well enough; and whether what rounding leaves of the slope is much of it."""
+    slope, _, error = _errors(settings, errors, here[3])
+    tolerance, size = settings[0], ca.fmin(1, ca.fmax(ca.fabs(scale * here[2]), tuning.LEAST_COST))
+    off = error(0.0, size)
+    done, least, new = off <= tolerance, tolerance / 11 * size, mu
+    for _ in range(6):
+        small = ca.logic_and(ca.fmax(error(new), here[0]) <= 10 * new, new > least)
+        new = ca.if_else(small, ca.fmax(least, ca.fmin(0.2 * new, new**1.5)), new)
+    new = ca.if_else(done, mu, new)
+    steep = EPS * errors[1] > tuning.ROUNDED * ca.fmax(errors[0], here[3])
+    return [slope, off, done, new, new != mu, steep]
+
+
+def _with_barrier(here: ca.SX, barrier: ca.SX, scale: ca.SX) -> list[ca.SX]:
+    """The objective with the barrier as it is now."""
+    return [ca.vertcat(here[0], scale * here[2] + barrier, here[2], here[3])]
+
+
+def _next_shift(
+    settings: ca.SX, definite: ca.SX, closed: ca.SX, rho: ca.SX, shift: ca.SX, remembered: ca.SX
+) -> list[ca.SX]:
+    """Whether the sweep found a minimum, and else what is tried next: heavier ends, then shifts of the Hessian."""
+    good, new = ca.logic_and(definite, closed), remembered == 0
+    first = ca.if_else(new, tuning.FIRST_SHIFT, ca.fmax(tuning.LEAST_SHIFT, remembered / 3))
+    more = ca.if_else(shift == 0, first, shift * ca.if_else(new, 100, 8))
+    stiff = ca.logic_and(settings[4], rho < tuning.LARGEST_RHO)
+    changes = ca.logic_not(good)
+    return [
+        good,
+        ca.if_else(ca.logic_and(changes, stiff), 100 * rho, rho),
+        ca.if_else(ca.logic_and(changes, ca.logic_not(stiff)), more, shift),
+    ]
+
+
+def _in_time(longest: ca.SX, span: ca.SX, change: ca.SX) -> list[ca.SX]:
+    """The longest steps, where one would change a duration `span` by `change`."""
+    share = tuning.DURATION * span / ca.fabs(change)
+    return [ca.vertcat(ca.if_else(change != 0, ca.fmin(longest[0], share), longest[0]), longest[1:])]
+
+
+def _lengths(longest: ca.SX, mu: ca.SX, done: ca.SX, is_minimum: ca.SX) -> list[ca.SX]:
+    """The longest step by the fraction to the boundary, at which the search begins."""
+    fraction = ca.fmax(0.99, 1 - mu)
+    moves = ca.logic_and(ca.logic_not(done), is_minimum)
+    alpha, dual = (ca.if_else(moves, ca.fmin(1, fraction * longest[k]), 0) for k in range(2))
+    return [alpha, dual, alpha, longest[2], ca.SX(0)]
+
+
+def _within(trial: ca.SX, allowed: ca.SX) -> list[ca.SX]:
+    return [trial[0] <= allowed[0]]
+
+
+def _allows(pair: ca.SX, trial: ca.SX, is_allowed: ca.SX) -> list[ca.SX]:
+    """Whether a trial improves upon all that the filter remembers."""
+    t, f = ca.vertsplit(pair)
+    worse = ca.logic_and(trial[0] > t, trial[1] > f + tuning.ROUNDING * ca.fmax(1, ca.fabs(f)))
+    return [ca.logic_and(is_allowed, ca.logic_not(worse))]
+
+
+def _look(
+    here: ca.SX,
+    trial: ca.SX,
+    alpha: ca.SX,
+    descent: ca.SX,
+    done: ca.SX,
+    is_allowed: ca.SX,
+    allowed: ca.SX,
+) -> list[ca.SX]:
+    """Whether the trial is taken, whether the search ends with it, else half of its length; whether (4) was asked for
+    and met."""
+    theta, phi, new_theta, new_phi = here[0], here[1], trial[0], trial[1]
+    bounded = new_theta <= ca.fmax(tuning.GROWTH * theta, tuning.FREE_GROWTH * allowed[1])
+    rise, size = ca.fmax(new_phi - phi, 1e-300), ca.fmax(1, ca.log10(ca.fmax(ca.fabs(phi), 1e-300)))
+    rises = ca.log10(rise) > tuning.LARGEST_RISE + size
+    tiny = tuning.ROUNDING * ca.fmax(1, ca.fabs(phi))
+    better = ca.logic_or(
+        new_theta <= (1 - tuning.G_THETA) * theta, new_phi <= phi - tuning.G_PHI * theta + tiny
+    )
+    m, powered = ca.fmax(-descent, 1e-300), ca.fmax(theta, 0) ** tuning.S_THETA
+    promised = m**tuning.S_PHI
+    near = ca.logic_and(descent < 0, theta <= allowed[1])
+    switches = ca.logic_and(near, alpha * promised > powered)
+    descends = new_phi <= phi + tuning.ETA * alpha * descent + tiny  # (4)
+    good = ca.if_else(switches, descends, better)
+    good = ca.logic_and(good, is_allowed)
+    good = ca.logic_and(
+        ca.logic_and(good, _is_finite(new_theta + new_phi)), ca.logic_and(bounded, ca.logic_not(rises))
+    )
+    # steps shorter than this cannot pass
+    some = ca.if_else(descent < 0, ca.fmin(tuning.G_THETA, tuning.G_PHI * theta / m), tuning.G_THETA)
+    least = ca.if_else(near, ca.fmin(some, powered / promised), some)
+    shortest = ca.fmax(tuning.SHORTEST * least, 1e-14)
+    ends = ca.logic_or(ca.logic_or(good, done), alpha / 2 < shortest)
+    return [good, ends, ca.if_else(ends, alpha, alpha / 2), switches, ca.logic_and(switches, descends)]
+
+
+def _accept(done: ca.SX, is_good: ca.SX, is_minimum: ca.SX, is_steep: ca.SX) -> list[ca.SX]:
+    """Whether the iterate moves, and whether the filter remembers it."""
+    go = ca.logic_and(is_good, ca.logic_and(ca.logic_not(done), is_minimum))
+    return [go, ca.logic_and(go, ca.logic_not(is_steep))]
+
+
+def _entering(here: ca.SX, remembers: ca.SX) -> list[ca.SX]:
+    """The iterate as a pair, twice; the second is infinite where it is not remembered."""
+    pair = ca.vertcat((1 - tuning.G_THETA) * here[0], here[1] - tuning.G_PHI * here[0])
+    return [pair, ca.if_else(remembers, pair, INFINITE)]
+
+
+def _moved(pair: ca.SX, entering: ca.SX, moving: ca.SX, remembers: ca.SX) -> list[ca.SX]:
+    """The iterate comes first in the filter, in the place of the next pair that is no better in either number; where there
+    is none, the oldest gives way."""
+    worse = ca.logic_and(remembers, ca.logic_and(pair[0] >= entering[0], pair[1] >= entering[1]))
+    old, moves = ca.if_else(worse, INFINITE, pair), moving[0] < INFINITE
+    return [ca.if_else(moves, moving, old), ca.if_else(moves, old, INFINITE)]
+
+
+def _adapt(
+    done: ca.SX, go: ca.SX, here: ca.SX, alpha: ca.SX, full: ca.SX, floor: ca.SX, shift: ca.SX
+) -> list[ca.SX]:
+    """The least shift of the next step: one that had to be shortened much went beyond where the quadratic model holds.
+
+    Far from all constraints it is these that are not linear, which no shift mends, unless the step was tiny.
+    """
+    raised = ca.fmax(tuning.LEAST_FLOOR, tuning.RAISED * ca.fmax(floor, shift))
+    stopped = ca.logic_or(ca.logic_not(go), alpha < tuning.SHORTER * full)
+    most = ca.if_else(stopped, tuning.LARGEST_FLOOR, ca.fmax(tuning.SHORT_FLOOR, floor))
+    raised = ca.fmin(raised, most)
+    lowered = ca.if_else(floor > tuning.LEAST_FLOOR, floor / tuning.LOWERED, 0)
+    near = ca.logic_and(alpha < tuning.SHORT * full, here[3] < tuning.NEARLY_KEPT)
+    after = ca.if_else(ca.logic_or(stopped, near), raised, ca.if_else(alpha == full, lowered, floor))
+    return [ca.if_else(done, floor, after)]
+
+
+def _ones(*names: str) -> dict[str, int]:
+    return dict.fromkeys(names, 1)
+
+
+_ERRORS = {"settings": SETTINGS, "errors": 7}
+_EMPTIED = Decision({"pair": 2, "is_new": 1}, {"pair": 2}, _emptied, by_pairs=True)
+_ALLOWS = (
+    Decision({"trial": 4, "allowed": 2}, _ones("is_allowed"), _within),
+    Decision({"pair": 2, "trial": 4, "is_allowed": 1}, _ones("is_allowed"), _allows, by_pairs=True),
+)
+_REMEMBERS = (
+    Decision({"here": 4, "remembers": 1}, {"entering": 2, "moving": 2}, _entering),
+    Decision(
+        {"pair": 2, "entering": 2, "moving": 2, "remembers": 1},
+        {"pair": 2, "moving": 2},
+        _moved,
+        by_pairs=True,
+    ),
+)
+DECISIONS: dict[str, tuple[Decision, ...]] = {
+    "first_barrier": (Decision(_ERRORS | {"trial": 4}, _ones("mu", "is_warm"), _first_barrier),),
+    "new_filter": (Decision({"here": 4}, {"allowed": 2, "is_new": 1}, _new_filter), _EMPTIED),
+    "judge": (
+        Decision(
+            _ERRORS | {"here": 4, "mu": 1, "scale": 1},
+            _ones("steepest", "error", "done", "mu", "is_new", "steep"),
+            _judge,
+        ),
+        _EMPTIED,
+    ),
+    "with_barrier": (Decision({"here": 4, "barrier": 1, "scale": 1}, {"here": 4}, _with_barrier),),
+    "next_shift": (
+        Decision(
+            {"settings": SETTINGS} | _ones("definite", "closed", "rho", "shift", "remembered"),
+            _ones("is_minimum", "rho", "shift"),
+            _next_shift,
+        ),
+    ),
+    "in_time": (Decision({"longest": 3, "span": 1, "change": 1}, {"longest": 3}, _in_time),),
+    "lengths": (
+        Decision(
+            {"longest": 3} | _ones("mu", "done", "is_minimum"),
+            _ones("alpha", "dual", "full", "descent", "is_taken"),
+            _lengths,
+        ),
+    ),
+    "allows": _ALLOWS,
+    "look": (
+        *_ALLOWS,
+        Decision(
+            _HERE | _ones("alpha", "descent", "done", "is_allowed") | {"allowed": 2},
+            _ones("is_good", "is_taken", "alpha", "switches", "is_steep"),
+            _look,
+        ),
+    ),
+    "remember": _REMEMBERS,
+    "accept": (
+        Decision(_ones("done", "is_good", "is_minimum", "is_steep"), _ones("go", "remembers"), _accept),
+        *_REMEMBERS,
+        Decision(
+            _ones("done", "go", "alpha", "full", "floor", "shift") | {"here": 4}, _ones("floor"), _adapt
+        ),
+    ),
+}
+"""what a search asks, one after the other"""
+
+
+@cache
+def decision_functions() -> dict[str, ca.Function]:
+    """Of all parts of decisions, by the names of their graphs."""
+    found = {}
+    for reads, _, graph, _ in chain.from_iterable(DECISIONS.values()):
+        symbols = {key: ca.SX.sym(key, size) for key, size in reads.items()}
+        left = [ca.densify(ca.SX(x)) for x in graph(**symbols)]
+        name = graph.__name__.removeprefix("_")
+        found[name] = ca.Function(name, [*symbols.values()], left)
+    return found
+
+
+def decided(name: str, place: Callable[[str, int], Buffer]) -> list[Step]:
+    """A decision as steps on the buffers where `place` has numbers of such names and sizes."""
+
+    def at(key: str, size: int) -> Buffer:
+        if key != "pair":
+            return place(key, size)
+        filter = place("filter", 2 * tuning.FILTER)
+        return At(filter, 2) if isinstance(filter, str) else At(filter.buffer, 2, filter.start)
+
+    found: list[Step] = []
+    for reads, writes, graph, by_pairs in DECISIONS[name]:
+        left = [
+            at(key, size) if key not in reads else place(f"{key}_next", size) for key, size in writes.items()
         ]
-        return [call, *copied]
+        changed = [(key, size) for key, size in writes.items() if key in reads]
+        steps: list[Step] = [
+            Call(graph.__name__.removeprefix("_"), [at(key, size) for key, size in reads.items()], left)
+        ]
+        steps += [Copy(place(f"{key}_next", size), at(key, size), size) for key, size in changed]
+        found += [Each(tuning.FILTER, steps)] if by_pairs else steps
+    return found
 
-    def constant(self, name: str, buffer: str, values: Sequence[float]) -> list[Step]:
-        return self._does(name, {}, {buffer: len(values)}, lambda: [ca.SX(list(values))])
 
-    def start(self) -> list[Step]:
-        """Before the first linearisation, with the least barrier."""
-        writes = {"mu": 1, "rho": 1, "remembered": 1, "floor": 1, "iterations": 1}
-        return self._does("start", {}, writes, lambda: [self._tolerance / 11, 1e2, 0, 0, 0])
+@cache
+def _numbers() -> dict[str, slice]:
+    """Where in one array all numbers are that decisions are about."""
+    sizes = {"filter": 2 * tuning.FILTER}
+    for part in chain.from_iterable(DECISIONS.values()):
+        sizes |= {**part.reads, **part.writes}
+        sizes |= {f"{key}_next": size for key, size in part.writes.items() if key in part.reads}
+    ends = accumulate(sizes.values())
+    return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
-    def _errors(
-        self, errors: ca.SX, end_found: ca.SX, worst: ca.SX
-    ) -> tuple[ca.SX, ca.SX, Callable[..., ca.SX]]:
-        """Slope, scaled slope, and the error of all as a function of mu and the size of the cost: `newton.Errors`."""
-        slope = ca.fmax(errors[0], end_found[0])
-        noise, most, least = (ca.fmax(errors[k], end_found[k]) for k in (1, 2, 3))
-        multipliers, bounds = errors[4] + end_found[4], errors[5] + end_found[5]
-        slope = slope + 0 * errors[6]  # shows what is not finite
-        size = ca.fmax(100, (multipliers + bounds) / (self._duals + 2 * self._rows)) / 100
-        complement = ca.fmax(100, bounds / max(1, 2 * self._rows)) / 100
-        dual = (slope - ca.fmin(EPS * noise, 1e3 * self._tolerance)) / size
 
-        def error(mu: ca.SX | float, cost: ca.SX | float = 1.0) -> ca.SX:
-            gap = ca.fmax(ca.fmax(most - mu, mu + least), 0)
-            gap = ca.if_else(most > -1e299, gap, 0)
-            # fmax leaves out what is not a number; the sum does not
-            return ca.fmax(ca.fmax(dual, worst), gap / (cost * complement)) + 0 * (dual + worst)
+@cache
+def _kernel() -> Kernel:
+    """All decisions in one: `which` has a one for that which is made, on numbers that change where they are."""
+    places = _numbers()
+    size, count = max(where.stop for where in places.values()), len(DECISIONS)
 
-        return slope, dual, error
+    def plan() -> Plan:
+        place = lambda name, _: Offset("numbers", places[name].start)  # noqa: E731
+        steps = [When(Offset("which", k), decided(name, place)) for k, name in enumerate(DECISIONS)]
+        sources = {name: FunctionSource(function) for name, function in decision_functions().items()}
+        return Plan({"which": count}, {"numbers": size}, {}, steps, sources, quick=True)
 
-    def first_barrier(self) -> list[Step]:
-        """`newton.Newton.begin`"""
+    arguments = [Argument("which", (count,))], [Argument("numbers", (size,))]
+    kernel = Kernel(
+        "optimal control (decisions)", *arguments, key="optimal control decisions", build=plan, bound=True
+    )
+    kernel.foresee(np.inf)  # machine code of it is made sooner than lists of its many small functions
+    return kernel
 
-        def graph(errors: ca.SX, end_found: ca.SX, trial: ca.SX) -> list[ca.SX]:
-            _, dual, _ = self._errors(errors, end_found, trial[3])
-            left = ca.fmax(dual, trial[3]) + 0 * trial[3]
-            mu = ca.fmin(tuning.BARRIER, ca.fmax(self._tolerance / 11, tuning.WARM * left * left))
-            return [ca.if_else(dual <= tuning.FARTHEST_WARM, mu, tuning.BARRIER)]
 
-        return self._does("first_barrier", {"errors": 7, "end_found": 6, "trial": 4}, {"mu": 1}, graph)
-
-    def filter(self) -> list[Step]:
-        """Empty, for the iterate."""
-
-        def graph(here: ca.SX) -> list[ca.SX]:
-            size = ca.fmax(1, here[0])
-            return [INFINITE * ca.SX.ones(self._filter), ca.vertcat(3 * size, 1e-4 * size)]
-
-        return self._does("new_filter", {"here": 4}, {"filter": self._filter, "allowed": 2}, graph)
-
-    def judge(self) -> list[Step]:
-        """Errors, whether that is a solution, and else the next barrier with an empty filter."""
-
-        def graph(
-            errors: ca.SX, end_found: ca.SX, here: ca.SX, mu: ca.SX, scale: ca.SX, filter: ca.SX
-        ) -> list[ca.SX]:
-            slope, _, error = self._errors(errors, end_found, here[3])
-            size = ca.fmin(1, ca.fmax(ca.fabs(scale * here[2]), tuning.LEAST_COST))
-            off = error(0.0, size)
-            done, least, new = off <= self._tolerance, self._tolerance / 11 * size, mu
-            for _ in range(6):
-                small = ca.logic_and(ca.fmax(error(new), here[0]) <= 10 * new, new > least)
-                new = ca.if_else(small, ca.fmax(least, ca.fmin(0.2 * new, new**1.5)), new)
-            new = ca.if_else(done, mu, new)
-            kept = [ca.if_else(new == mu, filter[k], INFINITE) for k in range(self._filter)]
-            return [slope, off, done, new, ca.vertcat(*kept)]
-
-        reads = {"errors": 7, "end_found": 6, "here": 4, "mu": 1, "scale": 1, "filter": self._filter}
-        writes = {"steepest": 1, "error": 1, "done": 1, "mu": 1, "filter": self._filter}
-        return self._does("judge", reads, writes, graph)
-
-    def here(self) -> list[Step]:
-        """The objective with the barrier as it is now."""
-
-        def graph(here: ca.SX, barrier: ca.SX, scale: ca.SX) -> list[ca.SX]:
-            return [ca.vertcat(here[0], scale * here[2] + barrier, here[2], here[3])]
-
-        return self._does("here", {"here": 4, "barrier": 1, "scale": 1}, {"here": 4}, graph)
-
-    def first_shift(self) -> list[Step]:
-        return self._does(
-            "first_shift", {"floor": 1}, {"shift": 1, "is_minimum": 1}, lambda floor: [floor, 0]
-        )
-
-    def pivot(self) -> list[Step]:
-        return self._does(
-            "pivots",
-            {"pivot": 1, "definite": 1},
-            {"definite": 1},
-            lambda pivot, definite: [definite * (pivot > 0)],
-        )
-
-    def next_shift(self) -> list[Step]:
-        """Whether the sweep found a minimum, and else what is tried next: `newton.Newton.step`."""
-
-        def graph(definite: ca.SX, closed: ca.SX, rho: ca.SX, shift: ca.SX, remembered: ca.SX) -> list[ca.SX]:
-            good, new = ca.logic_and(definite, closed), remembered == 0
-            first = ca.if_else(new, tuning.FIRST_SHIFT, ca.fmax(tuning.LEAST_SHIFT, remembered / 3))
-            more = ca.if_else(shift == 0, first, shift * ca.if_else(new, 100, 8))
-            stiff = ca.logic_and(bool(self._ends), rho < tuning.LARGEST_RHO)
-            changes = ca.logic_not(good)
-            return [
-                good,
-                ca.if_else(ca.logic_and(changes, stiff), 100 * rho, rho),
-                ca.if_else(ca.logic_and(changes, ca.logic_not(stiff)), more, shift),
-            ]
-
-        reads = {"definite": 1, "closed": 1, "rho": 1, "shift": 1, "remembered": 1}
-        return self._does("next_shift", reads, {"is_minimum": 1, "rho": 1, "shift": 1}, graph)
-
-    def keep_shift(self) -> list[Step]:
-        return self._does(
-            "keep_shift",
-            {"shift": 1, "remembered": 1},
-            {"remembered": 1},
-            lambda shift, remembered: [ca.if_else(shift > 0, shift, remembered)],
-        )
-
-    def lengths(self) -> list[Step]:
-        """The longest step, at which the search begins."""
-        clocks, n, point = self._stages.clocks, self._n, self._stages.chart.point
-
-        def graph(
-            longest: ca.SX, mu: ca.SX, done: ca.SX, is_minimum: ca.SX, x: ca.SX, step_x: ca.SX, units: ca.SX
-        ) -> list[ca.SX]:
-            fraction, primal = ca.fmax(0.99, 1 - mu), longest[0]
-            for _, j in clocks:
-                change = ca.fabs(units[j] * step_x[j])
-                share = tuning.DURATION * x[self._stages.point_place(0, j)] / change
-                primal = ca.if_else(change > 0, ca.fmin(primal, share), primal)
-            moves = ca.logic_and(ca.logic_not(done), is_minimum)
-            alpha = ca.if_else(moves, ca.fmin(1, fraction * primal), 0)
-            dual = ca.if_else(moves, ca.fmin(1, fraction * longest[1]), 0)
-            return [alpha, dual, alpha, longest[2], ca.SX(0)]
-
-        reads = {"longest": 3, "mu": 1, "done": 1, "is_minimum": 1, "x": point, "step_x": n, "units": n}
-        writes = {"alpha": 1, "dual": 1, "full": 1, "descent": 1, "is_taken": 1}
-        return self._does("lengths", reads, writes, graph)
-
-    def _switches(self, alpha: ca.SX, theta: ca.SX, m: ca.SX, smallest: ca.SX) -> ca.SX:
-        promised = alpha * (-ca.fmin(m, 0)) ** tuning.S_PHI > ca.fmax(theta, 0) ** tuning.S_THETA
-        return ca.logic_and(ca.logic_and(m < 0, theta <= smallest), promised)
-
-    @staticmethod
-    def _descends(alpha: ca.SX, phi: ca.SX, new: ca.SX, m: ca.SX) -> ca.SX:
-        return new <= phi + tuning.ETA * alpha * m + tuning.ROUNDING * ca.fmax(1, ca.fabs(phi))
-
-    def look(self) -> list[Step]:
-        """Whether the trial is taken, and else half of its length: `barrier.Reference`."""
-
-        def graph(
-            here: ca.SX,
-            trial: ca.SX,
-            alpha: ca.SX,
-            descent: ca.SX,
-            done: ca.SX,
-            filter: ca.SX,
-            allowed: ca.SX,
-        ) -> list[ca.SX]:
-            theta, phi, new_theta, new_phi = here[0], here[1], trial[0], trial[1]
-            largest, smallest = allowed[0], allowed[1]
-            finite = (new_theta + new_phi) - (new_theta + new_phi) == 0
-            bounded = new_theta <= ca.fmin(
-                largest, ca.fmax(tuning.GROWTH * theta, tuning.FREE_GROWTH * smallest)
-            )
-            rise, size = ca.fmax(new_phi - phi, 1e-300), ca.fmax(1, ca.log10(ca.fmax(ca.fabs(phi), 1e-300)))
-            rises = ca.log10(rise) > tuning.LARGEST_RISE + size
-            tiny = tuning.ROUNDING * ca.fmax(1, ca.fabs(phi))
-            better = ca.logic_or(
-                new_theta <= (1 - tuning.G_THETA) * theta, new_phi <= phi - tuning.G_PHI * theta + tiny
-            )
-            switches = self._switches(alpha, theta, descent, smallest)
-            good = ca.if_else(switches, self._descends(alpha, phi, new_phi, descent), better)
-            for k in range(0, self._filter, 2):
-                t, f = filter[k], filter[k + 1]
-                worse = ca.logic_and(new_theta > t, new_phi > f + tuning.ROUNDING * ca.fmax(1, ca.fabs(f)))
-                good = ca.logic_and(good, ca.logic_not(worse))
-            good = ca.logic_and(ca.logic_and(good, finite), ca.logic_and(bounded, ca.logic_not(rises)))
-            m = ca.fmax(-descent, 1e-300)
-            some = ca.if_else(descent < 0, ca.fmin(tuning.G_THETA, tuning.G_PHI * theta / m), tuning.G_THETA)
-            power = ca.fmax(theta, 0) ** tuning.S_THETA / m**tuning.S_PHI
-            small = ca.logic_and(descent < 0, theta <= smallest)
-            shortest = ca.fmax(tuning.SHORTEST * ca.if_else(small, ca.fmin(some, power), some), 1e-14)
-            ends = ca.logic_or(ca.logic_or(good, done), alpha / 2 < shortest)
-            return [good, ends, ca.if_else(ends, alpha, alpha / 2)]
-
-        reads = {"here": 4, "trial": 4, "alpha": 1, "descent": 1, "done": 1}
-        reads |= {"filter": self._filter, "allowed": 2}
-        return self._does("look", reads, {"is_good": 1, "is_taken": 1, "alpha": 1}, graph)
-
-    def accept(self) -> list[Step]:
-        """Whether the iterate moves; the next least shift; and what the filter remembers."""
-
-        def graph(**g: ca.SX) -> list[ca.SX]:
-            done, here, trial, alpha = g["done"], g["here"], g["trial"], g["alpha"]
-            go = ca.logic_and(g["is_good"], ca.logic_and(ca.logic_not(done), g["is_minimum"]))
-            floor, full, count = g["floor"], g["full"], g["iterations"]
-            raised = ca.fmax(tuning.LEAST_FLOOR, tuning.RAISED * ca.fmax(floor, g["shift"]))
-            stopped = ca.logic_or(ca.logic_not(go), alpha < tuning.SHORTER * full)
-            most = ca.if_else(stopped, tuning.LARGEST_FLOOR, ca.fmax(tuning.SHORT_FLOOR, floor))
-            raised = ca.fmin(raised, most)
-            lowered = ca.if_else(floor > tuning.LEAST_FLOOR, floor / tuning.LOWERED, 0)
-            near = ca.logic_and(alpha < tuning.SHORT * full, here[3] < tuning.NEARLY_KEPT)
-            short = ca.logic_or(stopped, near)
-            after = ca.if_else(short, raised, ca.if_else(alpha == full, lowered, floor))
-            after = ca.if_else(done, floor, after)
-            theta, phi = here[0], here[1]
-            steep = self._switches(alpha, theta, g["descent"], g["allowed"][1])
-            steep = ca.logic_and(steep, self._descends(alpha, phi, trial[1], g["descent"]))
-            remembers = ca.logic_and(go, ca.logic_not(steep))
-            pair = [(1 - tuning.G_THETA) * theta, phi - tuning.G_PHI * theta]
-            kept = []
-            for k in range(0, self._filter, 2):
-                turn = ca.logic_and(remembers, count == k // 2)
-                kept += [ca.if_else(turn, pair[j], g["filter"][k + j]) for j in range(2)]
-            return [go, after, count + ca.logic_not(done), ca.vertcat(*kept)]
-
-        names = ("done", "is_good", "is_minimum", "alpha", "full", "floor", "shift", "iterations", "descent")
-        reads = dict.fromkeys(names, 1) | {"here": 4, "trial": 4, "filter": self._filter, "allowed": 2}
-        writes = {"go": 1, "floor": 1, "iterations": 1, "filter": self._filter}
-        return self._does("accept", reads, writes, graph)
-
-    def found(self) -> list[Step]:
-        """The numbers of the result."""
-
-        def graph(
-            here: ca.SX,
-            steepest: ca.SX,
-            error: ca.SX,
-            mu: ca.SX,
-            iterations: ca.SX,
-            done: ca.SX,
-            alpha: ca.SX,
-        ) -> list[ca.SX]:
-            return [ca.vertcat(here[2], here[3], steepest, error, mu, iterations, done, alpha)]
-
-        names = ("steepest", "error", "mu", "iterations", "done", "alpha")
-        return self._does("result", {"here": 4, **dict.fromkeys(names, 1)}, {"found": 8}, graph)
+def bound_decisions() -> tuple[Array, dict[str, Array], dict[str, Callable[[], None]]]:
+    """All numbers, these by name, arrays that stay where they are, and the decisions on them."""
+    places = _numbers()
+    whole = np.zeros(max(where.stop for where in places.values()))
+    rows = zip(DECISIONS, np.eye(len(DECISIONS)), strict=True)
+    bound = {name: _kernel().bind(1, [which], [whole]) for name, which in rows}
+    return whole, {name: whole[where] for name, where in places.items()}, bound

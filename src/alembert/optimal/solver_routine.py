@@ -25,14 +25,15 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import At, Buffer, Call, Copy, Each, Offset, Repeat, Step
-from alembert.lowering.routine import Parts, Routine
+from alembert.lowering.routine import Parts, Routine, flat
+from alembert.optimal import tuning
 from alembert.optimal.evaluation import Evaluation, end_row_kernels
 from alembert.optimal.search_graphs import (
     BOUNDS,
-    SearchGraphs,
-    barrier_of_slacks,
     begin_function,
     bounds_function,
+    decided,
+    decision_functions,
 )
 from alembert.optimal.time_sweep import (
     LARGEST_UNROLLED,
@@ -48,6 +49,8 @@ MOST_TRIALS = 14
 """lengths of a step: the last one is 1e-4 of the first"""
 FOUND = ("cost", "infeasibility", "slope", "error", "barrier", "iterations", "converged", "step")
 """the numbers of the result"""
+RESULT = ("steepest", "error", "mu", "iterations", "done", "alpha")
+"""where those are from that are not of `here`"""
 
 
 class SolverRoutine:
@@ -141,6 +144,15 @@ class SolverRoutine:
         given = [self.buffer(key, size) for key, size in inputs.items()]
         return Call(name, given, [self.buffer(key, size) for key, size in outputs.items()])
 
+    def _constant(self, name: str, buffer: str, values: Sequence[float]) -> Call:
+        return self.own(name, {}, {buffer: len(values)}, lambda: [ca.SX(list(values))])
+
+    def _decide(self, name: str) -> list[Step]:
+        for step in flat(steps := decided(name, self.buffer)):
+            if isinstance(step, Call):
+                self._functions.setdefault(str(step.source), decision_functions()[str(step.source)])
+        return steps
+
     def _kernel(
         self, name: str, kernel: Kernel, places: Mapping[str, Buffer], results: Mapping[str, Buffer]
     ) -> Call:
@@ -178,10 +190,10 @@ class SolverRoutine:
     # --- the solver ----------------------------------------------------------------------------------------------
 
     def _solve(self) -> list[Step]:
-        stages, search = self.stages, SearchGraphs(self)
+        stages, decide = self.stages, self._decide
         N, (n, m, _, nd) = stages.count, stages.sizes
-        rows = len(stages.end_bounded)
-        self._search = search
+        first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
+        settings = (self.tolerance, tuning.BARRIER, (N + 1) * n + first + last, N * nd, float(last > 0))
         self.buffer("none", max(N * nd, (N + 1) * n, N * m, rows, 1))
         where = self._stage_places()
         numbers = _function(
@@ -219,25 +231,28 @@ class SolverRoutine:
             *self._curvature(),
             *self._trial(),
             *self._copy([("d", "new_d", N * nd), ("rows", "new_rows", rows)]),
-            *search.start(),
+            self._constant("settings", "settings", settings),
+            *(self._constant(name, name, [value]) for name, value in (
+                ("mu", self.tolerance / 11), ("rho", 1e2), ("remembered", 0), ("floor", 0), ("iterations", 0),
+            )),
             *self._enter(),
             *self._linearise(),
             *self._trial(),
             *self._measure(),
-            *search.first_barrier(),
+            *decide("first_barrier"),
             *self._enter(),
             *self._trial(),
             *self._take_trial(),
-            *search.filter(),
+            *decide("new_filter"),
             *self._linearise(),
             *self._measure(),
-            *search.judge(),
+            *decide("judge"),
         ]  # fmt: skip
-        iteration = [*self._advance(), *self._linearise(), *self._measure(), *search.judge()]
+        iteration = [*self._advance(), *self._linearise(), *self._measure(), *decide("judge")]
         ended: list[Step] = [
             *self._copy([("low", "own_low", N * nd), ("high", "own_high", N * nd)]),
             *self._copy([("end_low", "end_low_now", rows), ("end_high", "end_high_now", rows)]),
-            *search.found(),
+            self.own("result", {"here": 4, **dict.fromkeys(RESULT, 1)}, {"found": len(FOUND)}, _found),
         ]
         return [*prepared, Repeat(iteration, "done", self.iterations), *ended]
 
@@ -307,7 +322,7 @@ class SolverRoutine:
             **{"H_0": self.buffer("H_0", n * n), "c": self.buffer("c", last)},
             **{"C": self.buffer("C", last * n), "slope": self.buffer("gradient", n)},
             **{"D": self.buffer("end_D", rows * n), "H": self._after("Q", n * n, N)},
-            "found": self.buffer("end_found", 6),
+            "found": self.buffer("errors", 7),
         }
         before: list[Step] = []
         if "Q" in e.constant:
@@ -324,8 +339,7 @@ class SolverRoutine:
         e, N = self.evaluation, self.stages.count
         where = self._stage_places() | {"costate": self._record("costates", self.stages.sizes[0])}
         call = self._kernel("measure", e.measure, where, {"found": self.buffer("stage_found", 7)})
-        none = self._search.constant("no_errors", "errors", (0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0))
-        return [*none, Each(N, [call, *self._fold("errors", "stage_found", ">>>>+++")])]
+        return [Each(N, [call, *self._fold("errors", "stage_found", ">>>>+++")])]
 
     def _fold(self, total: str, entry: str, kinds: str) -> list[Step]:
         """`entry` of a stage into `total`."""
@@ -374,50 +388,40 @@ class SolverRoutine:
 
     def _advance(self) -> list[Step]:
         """A step, and the iterate that it leads to."""
-        search, where = self._search, self._stage_places()
+        decide, where = self._decide, self._stage_places()
         N, (n, m, nz, nd), point = self.stages.count, self.stages.sizes, self.stages.chart.point
         first, last = len(self.stages.start_names), len(self.stages.end_names)
         rows, record, e = len(self.stages.end_bounded), self._record, self.evaluation
         bounds = [where[name] for name in BOUNDS]
         end = self._end_places()
-        steps: list[Step] = [*search.constant("no_barrier", "barrier", (0.0,))]
-        if nd:
-            barrier = barrier_of_slacks(nd)
-            steps.append(
-                Each(
-                    N,
-                    [
-                        self._call(
-                            "barrier", barrier, [where["mu"], *bounds], [self.buffer("stage_barrier", 1)]
-                        ),
-                        *self._fold("barrier", "stage_barrier", "+"),
-                        self._kernel("push", e.push, where, {"push": record("push", nd)}),
-                    ],
-                )
-            )
         end_bounds = [end[name] for name in BOUNDS]
-        if rows:
-            barrier = barrier_of_slacks(rows)
-            steps += [
-                self._call(
-                    "end_barrier", barrier, [where["mu"], *end_bounds], [self.buffer("stage_barrier", 1)]
-                ),
-                *self._fold("barrier", "stage_barrier", "+"),
-            ]
         at_end: dict[str, Buffer] = {
             **{"dx": self._after("step_x", n, N), "D": self.buffer("end_D", rows * n)},
             **{"g": self.buffer("gradient", n), "gradient": self.buffer("gradient", n)},
             **{"d": self.buffer("rows", rows), "mu": where["mu"], "gained": self.buffer("none", rows)},
         }
         at_end |= {name: end[name] for name in BOUNDS}
-        slope, move, settle = end_row_kernels(n, rows)
+        slope, move, settle, barrier = end_row_kernels(n, rows)
+        steps: list[Step] = [
+            self._kernel("end_barrier", barrier, at_end, {"barrier": self.buffer("barrier", 1)})
+        ]
+        if nd:
+            of_stage: dict[str, Buffer] = {"barrier": self.buffer("stage_barrier", 1)}
+            at_stage: list[Step] = [
+                self._kernel("barrier", e.barrier, where, of_stage),
+                *self._fold("barrier", "stage_barrier", "+"),
+                self._kernel("push", e.push, where, {"push": record("push", nd)}),
+            ]
+            steps.append(Each(N, at_stage))
         steps += [
             self._kernel("end_slope", slope, at_end, {"q": self._after("q", n, N)}),
-            *search.here(),
-            *search.first_shift(),
+            *decide("with_barrier"),
+            Copy(self.buffer("floor", 1), self.buffer("shift", 1), 1),
+            self._constant("no_minimum", "is_minimum", [0.0]),
+            Repeat(self._sweep(first, last), "is_minimum", MOST_SHIFTS),
+            self.own("keep_shift", {"shift": 1, "remembered": 1}, {"kept_shift": 1}, _kept_shift),
+            Copy(self.buffer("kept_shift", 1), self.buffer("remembered", 1), 1),
         ]
-        steps.append(Repeat(self._sweep(first, last), "is_minimum", MOST_SHIFTS))
-        steps += search.keep_shift()
         columns = 1 + last
         outward: list[Buffer] = [record("A", n * n), record("B", n * m), record("b", n), record("K", m * n)]
         outward += [
@@ -441,26 +445,25 @@ class SolverRoutine:
         steps += [
             Each(N, [self._call("outward", outward_function(n, m, columns), outward, left)]),
             self._kernel("finishing", finishing, places, {"end": self.buffer("step_eta", last)}),
-            *search.constant("no_limits", "longest", (1e300, 1e300, 0.0)),
-            Each(
-                N,
-                [self._kernel("steps", e.steps, where, moves), *self._fold("longest", "stage_limits", "<<+")],
-            ),
-        ]
-        steps += [
             self._kernel(
                 "end_steps",
                 move,
                 at_end,
                 {
                     **{"ds": self.buffer("end_ds", rows), "dlow": self.buffer("end_dlow", rows)},
-                    **{"dhigh": self.buffer("end_dhigh", rows), "limits": self.buffer("stage_limits", 3)},
+                    **{"dhigh": self.buffer("end_dhigh", rows), "limits": self.buffer("longest", 3)},
                 },
             ),
-            *self._fold("longest", "stage_limits", "<<+"),
-            *search.lengths(),
-            Repeat([*self._trial(), *search.look()], "is_taken", MOST_TRIALS),
-            *search.accept(),
+            Each(
+                N,
+                [self._kernel("steps", e.steps, where, moves), *self._fold("longest", "stage_limits", "<<+")],
+            ),
+            *self._in_time(),
+            *decide("lengths"),
+            Repeat([*self._trial(), *decide("look")], "is_taken", MOST_TRIALS),
+            *decide("accept"),
+            self.own("count", {"iterations": 1, "done": 1}, {"counted": 1}, _counted),
+            Copy(self.buffer("counted", 1), self.buffer("iterations", 1), 1),
         ]
         if nd:
             given = [where["dlow"], where["dhigh"], where["alpha"], where["dual"], where["mu"]]
@@ -519,7 +522,7 @@ class SolverRoutine:
     def _sweep(self, first: int, last: int) -> list[Step]:
         """The linear-quadratic problem from the end to the start, and whether it has a minimum."""
         N, (n, m, _, nd), record = self.stages.count, self.stages.sizes, self._record
-        columns, search = 1 + last, self._search
+        columns = 1 + last
         opening, _ = end_kernels(n, m, last)
         places: dict[str, Buffer] = {
             **{
@@ -559,21 +562,51 @@ class SolverRoutine:
         )
         return [
             self._kernel("opening", opening, places, left),
-            *search.constant("not_yet", "definite", (1.0,)),
+            self._constant("not_yet", "definite", [1.0]),
             Each(
                 N,
-                [self._call("inward", inward_function(n, m, columns, nd), given, found), *search.pivot()],
+                [
+                    self._call("inward", inward_function(n, m, columns, nd), given, found),
+                    self.own("pivots", {"pivot": 1, "definite": 1}, {"still_definite": 1}, _still_definite),
+                    Copy(self.buffer("still_definite", 1), self.buffer("definite", 1), 1),
+                ],
                 backward=True,
             ),
             closed,
-            *search.next_shift(),
+            *self._decide("next_shift"),
         ]
+
+    def _in_time(self) -> list[Step]:
+        """Durations limit steps as well."""
+        stages, found = self.stages, []
+        own = {"x": stages.chart.point, "step_x": stages.sizes[0], "units": stages.sizes[0]}
+        for _, j in stages.clocks:
+            graph = lambda x, step_x, units, j=j: [x[stages.point_place(0, j)], units[j] * step_x[j]]  # noqa: E731
+            found += [self.own("clock", own, {"span": 1, "change": 1}, graph), *self._decide("in_time")]
+        return found
 
 
 def _function(name: str, inputs: Mapping[str, int], graph: object) -> ca.Function:
     symbols = {key: ca.SX.sym(key, size) for key, size in inputs.items()}
     found = [ca.densify(ca.SX(x)) for x in graph(**symbols)]  # type: ignore[operator]
     return ca.Function(name, list(symbols.values()), found)
+
+
+def _kept_shift(shift: ca.SX, remembered: ca.SX) -> list[ca.SX]:
+    return [ca.if_else(shift > 0, shift, remembered)]
+
+
+def _still_definite(pivot: ca.SX, definite: ca.SX) -> list[ca.SX]:
+    return [definite * (pivot > 0)]
+
+
+def _counted(iterations: ca.SX, done: ca.SX) -> list[ca.SX]:
+    return [iterations + ca.logic_not(done)]
+
+
+def _found(here: ca.SX, **numbers: ca.SX) -> list[ca.SX]:
+    """The numbers of the result."""
+    return [ca.vertcat(here[2], here[3], *(numbers[name] for name in RESULT))]
 
 
 def _start(place: Buffer) -> int:
