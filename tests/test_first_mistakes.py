@@ -40,6 +40,58 @@ def test_a_parameter_by_its_name_as_a_text(make):
     refused("mass is 'm', expected a number or an Expression", make, al.ModelError)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"limits": (-1, 1)},
+            r"joint 'a_joint': limits is \(-1, 1\), expected one such as al.Limits\(lower=-1",
+        ),
+        (
+            {"friction": 0.1},
+            r"joint 'a_joint': friction is 0.1, expected one such as al.Friction\(viscous=0.1\)",
+        ),
+        (
+            {"spring": 10.0},
+            r"joint 'a_joint': spring is 10.0, expected one such as al.Spring\(stiffness=10\)",
+        ),
+        ({"rotors": 2.0}, "joint 'a_joint': rotors is 2.0, expected a list of Rotors"),
+        ({"rotors": [2.0]}, "joint 'a_joint': rotors has 2.0, expected a Rotor"),
+        ({"visuals": 3}, "body 'a': visuals is 3, expected a list of Visuals"),
+    ],
+)
+def test_numbers_for_what_a_joint_has(given, message):
+    with pytest.raises(al.ModelError, match=message):
+        al.ModelBuilder().body("a", al.Inertia.point(1.0), joint=al.Revolute(), **given)
+
+
+def test_what_builders_are_given():
+    builder = al.ModelBuilder()
+    refused("parameter: name is 3, expected a text", lambda: builder.parameter(3, 1.0))
+    base = builder.body("a", al.Inertia.point(1.0), joint=al.Revolute())
+    refused(
+        "type is None, expected a joint type such as Revolute()",
+        lambda: base.build().replace_joint("a_joint", type=None),
+        al.ModelError,
+    )
+    with pytest.raises(TypeError) as error:
+        builder.body("b", al.Inertia.point(1.0), joint=al.Revolute(), damping=0.1)
+    assert "friction=" in error.value.__notes__[0]
+
+
+def test_efforts_pass_by_drives():
+    model, drives = al.library.two_link(), {"elbow": al.simulate.Drive(limit=1.0)}
+    with pytest.warns(al.AlembertWarning, match="efforts= act on 'elbow' past its drive"):
+        al.simulate(model, [0, 0], duration=0.1, step=0.01, efforts={"elbow": 100.0}, drives=drives)
+
+
+def test_an_event_that_gives_no_number():
+    model = al.library.two_link()
+    event = al.simulate.Event(lambda t, q, v: q, "both")
+    with pytest.raises(al.ArgumentError, match=r"event 'both' gave array\(\[0., 0.\]\), expected a number"):
+        al.simulate(model, [0, 0], duration=0.1, step=0.01, events=event)
+
+
 def test_states_and_names_where_numbers_are_expected():
     model = al.library.two_link()
     refused("expected real numbers; model.configuration(...)", lambda: model.mass_matrix({"elbow": 0.1}))

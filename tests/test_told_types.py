@@ -73,6 +73,10 @@ def test_what_is_right_is_not_accused():
         told(np.float32(2), np.int64(3), "b", **right)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'length'"):
         told()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dt'") as error:
+        told(1.0, dt=0.1)
+    names = "length, count, name and by name at=, weights=, parts=, ends=, by_name=, joint=, path=, anything="
+    assert error.value.__notes__ == [f"spans takes {names}"]
     with pytest.raises(ArgumentError, match="as it was"):  # our own sentences know more
         told("x", anything=ArgumentError("as it was"))
     with pytest.raises(NumericalError, match="spans: numbers overflow; look at the units of what is given"):

@@ -196,13 +196,13 @@ def tell_wrong_types(package: str) -> None:
         if not str(getattr(found, "__module__", "")).startswith(f"{package}.") or name.startswith("_"):
             continue
         if isinstance(found, type):
-            _tell_in(found)
+            tell_wrong_types_in(found)
         elif inspect.isfunction(found):
             space[name] = _telling(found, name)
             space[name].__module__ = package  # where it is found again, by pickle
 
 
-def _tell_in(found: type) -> None:
+def tell_wrong_types_in(found: type) -> None:
     """In the construction and the public methods of a class."""
     for name, member in list(vars(found).items()):
         if name == "__init__":
@@ -223,6 +223,9 @@ def _telling(function: Any, label: str) -> Any:
         except AlembertError:
             raise
         except Exception as error:
+            if isinstance(error, TypeError) and not _binds(function, args, keywords):
+                error.add_note(f"{label} takes {_called(function)}")  # Python's own sentence says the rest
+                raise
             wrong = _wrong(function, args, keywords)
             if wrong:
                 raise ArgumentError(f"{label}: {wrong}") from error
@@ -235,14 +238,29 @@ def _telling(function: Any, label: str) -> Any:
     return told
 
 
+def _binds(function: Any, args: Any, keywords: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*args, **keywords)
+    except TypeError:
+        return False
+    return True
+
+
+def _called(function: Any) -> str:
+    """The arguments of a function, as they are to be given."""
+    plain, by_name = [], []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind == parameter.KEYWORD_ONLY:
+            by_name.append(f"{name}=")
+        elif name != "self" and parameter.kind != parameter.VAR_KEYWORD:
+            plain.append(name)
+    return " and by name ".join(filter(None, (", ".join(plain), ", ".join(by_name)))) or "nothing"
+
+
 def _wrong(function: Any, args: Any, keywords: Any) -> str:
     """The first argument that is not what its annotation says, as a sentence."""
     signature = inspect.signature(function)
-    try:
-        given = signature.bind(*args, **keywords).arguments
-    except TypeError:  # too many, or too few: Python's own sentence says it
-        return ""
-    for name, value in given.items():
+    for name, value in signature.bind(*args, **keywords).arguments.items():
         parameter = signature.parameters[name]
         text = parameter.annotation if isinstance(parameter.annotation, str) else ""
         plain = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

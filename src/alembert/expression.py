@@ -48,7 +48,8 @@ class Expression:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise ModelError(f"expression {text[:80]!r} is not a formula: {error}") from None
+            why = error.msg if isinstance(error, SyntaxError) else error  # without Python's own place
+            raise ModelError(f"expression {text[:80]!r} is not a formula: {why}") from None
         _check(tree, text, 0)
         self.text = ast.unparse(tree)
 

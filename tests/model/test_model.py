@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import alembert as al
 from alembert import library
 from alembert.errors import ArgumentError, FileError, ModelError
 from alembert.expression import Expression
@@ -386,6 +387,25 @@ def test_merge_fixed_keeps_frames_mass_and_inertia():
     assert merged.body("left").inertia == model.total_inertia_of("left")
     assert [loop.name for loop in merged.loops] == ["grip", "rope"]
     assert merged.merge_fixed() == merged
+
+
+def test_merge_fixed_says_where_formulas_grow_too_long():
+    builder = al.ModelBuilder()
+    m = builder.parameter("m", 1.0)
+    for _ in range(11):
+        m = m + m
+    builder.body("hub", al.Inertia.point(m, (0.1, 0.2, 0.3)), joint=al.Revolute())
+    builder.body(
+        "tank", al.Inertia.point(m, (m, 0.0, 0.0)), joint=al.Fixed(), parent="hub", placement=(1, 1, 0)
+    )
+    with pytest.raises(
+        ModelError, match="merge_fixed: body 'tank' and 'hub', to which it is fixed: expression of"
+    ):
+        builder.build().merge_fixed()
+
+
+def test_limits_take_scalars_of_numpy():
+    assert al.Limits(lower=np.int64(-1), upper=np.float32(2)) == al.Limits(lower=-1, upper=2)
 
 
 def test_merge_fixed_through_several_welds():

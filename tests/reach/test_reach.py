@@ -1,5 +1,7 @@
 """Inverse kinematics: what is found does what was asked, and is the best there is where that cannot be."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -176,6 +178,15 @@ def test_first_things_first():
     g = J2.T @ (model.frame_pose(found.q, "rod2").translation - wish)[:2]
     null = np.linalg.svd(J1)[2][2:]
     assert np.linalg.norm(null @ g) < 1e-5 * np.linalg.norm(g)
+
+
+def test_the_message_tells_of_later_tasks_that_are_missed(arm):
+    target = arm.frame_pose(np.full(7, 0.3), "tool").translation
+    first = reach.position("tool", target)
+    found = reach(arm, [first, reach.position("flange", target, priority=2)])
+    assert found.reached
+    assert re.search("first priority are reached; after them are missed position of flange by", found.message)
+    assert reach(arm, [first]).message == "all tasks are reached"
 
 
 @pytest.mark.parametrize("second", ["orientation", "posture"])

@@ -196,3 +196,23 @@ def test_what_two_motions_contradict(conveyor):
             conveyor, [0.0, 1.0], [0.3, 0.1], duration=1.0, step=0.01, integrator="rk4", prescribed=motions,
             events=Event(at(CATCH), action=events.Attach("slide", "box")),
         )  # fmt: skip
+
+
+def test_the_work_of_a_drive_is_the_same_with_records_further_apart(conveyor):
+    """What holds at each step counts, not what holds at the end: while the box is on, the drive moves 7 kg, not 5."""
+    motion = ca.Function("motion", [T], [0.3 * T + 0.2 * T**2])
+    catch = events.Attach("slide", "box")
+    every, apart = (
+        al.simulate(
+            conveyor, [0.0, 1.0], [0.3, 0.0], duration=2.0, step=0.01, interval=interval, integrator="rk4",
+            prescribed={"slide": motion},
+            events=[Event(at(CATCH), "catch", action=catch), Event(at(RELEASE), "off", action=events.Release(catch))],
+        )
+        for interval in (None, 0.5)
+    )  # fmt: skip
+    np.testing.assert_allclose(apart.work, every.work[::50], rtol=1e-12)
+    spans = 0.3 * np.array([CATCH, RELEASE, 2.0]) + 0.2 * np.array([CATCH, RELEASE, 2.0]) ** 2
+    work = 0.4 * (5.0 * spans[0] + 7.0 * (spans[1] - spans[0]) + 5.0 * (spans[2] - spans[1]))
+    np.testing.assert_allclose(
+        apart.work[-1], work, atol=0.01 * 0.8
+    )  # a step with each of two jumps of 0.8 N at 0.5 m/s

@@ -1,5 +1,6 @@
 """Runs as a whole: batches, bitwise continuation, the choice of an integrator, what a result offers, messages."""
 
+import warnings
 from pathlib import Path
 
 import casadi as ca
@@ -398,6 +399,30 @@ def test_a_motion_that_blows_up_is_named():
             m, [-np.pi / 2, 0], [[0.0, 0.0], [1e3, -1e3]], duration=20.0, step=0.2, integrator="midpoint"
         )
     assert np.isfinite(run.q[0]).all()
+
+
+def test_the_report_of_a_batch_tells_of_the_motions_that_end():
+    builder = al.ModelBuilder("gears")
+    for name in ("driver", "driven"):
+        builder.body(
+            name,
+            al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)),
+            joint=al.Revolute(axis=(0, 1, 0)),
+            joint_name=name,
+        )
+    gears = builder.coupling("mesh", "driven", ["driver"], [-2.0]).build()
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    grows = ca.Function("grows", [t, q, v], [100.0 * v**3])
+    v0 = np.array([[0.01, -0.02], [1.0, -2.0]])
+    options = {"duration": 0.1, "step": 0.01, "integrator": "semi_implicit_euler", "controller": grows}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        both = simulate(gears, np.zeros((2, 2)), v0, **options).report
+    alone = simulate(gears, np.zeros(2), v0[0], **options).report
+    assert (both.unfinished, alone.unfinished) == (1, 0)
+    assert "NOT FINITE TO THE END: 1" in str(both)
+    assert both.energy_error == alone.energy_error
+    assert both.constraint_error == alone.constraint_error
 
 
 # --- the rest --------------------------------------------------------------------------------------------------

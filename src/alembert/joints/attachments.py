@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, scalar, scalars
 from alembert.joints.joint import unit_axis
@@ -50,7 +52,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "velocity", "effort"):
             value = getattr(self, name)
-            entries = (value,) if isinstance(value, (int, float)) else value
+            entries = value if isinstance(value, str) or np.ndim(value) else (value,)
             try:
                 numbers = tuple(float(entry) for entry in entries)
             except (TypeError, ValueError):

@@ -433,10 +433,10 @@ class Trim:
 
 def trim(
     model: Model,
-    *,
     q: Any = None,
     v: Any = None,
     tau: Any = None,
+    *,
     fixed: Mapping[str, Any] | None = None,
     free: Sequence[str] | None = None,
     parameter_values: Mapping[str, float] | None = None,

@@ -1,5 +1,6 @@
 """Models: their parts, the builder, topology, files."""
 
+from alembert.arguments import tell_wrong_types_in as _tell_wrong_types_in
 from alembert.model.builder import ModelBuilder
 from alembert.model.elements import (
     WORLD,
@@ -48,3 +49,5 @@ __all__ = [
     "Sphere",
     "Visual",
 ]
+
+_tell_wrong_types_in(ModelBuilder)

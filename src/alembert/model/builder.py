@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, is_name, scalar, scalars
@@ -106,7 +106,8 @@ class ModelBuilder:
         if isinstance(flexible, SegmentChain):
             self._chains[name], first = flexible, flexible.body(name, 0)
             inertia, flexible = first.inertia, first.flexible
-        self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
+        shown = cast(Any, visuals)  # the record makes a tuple of them, or says what is wrong
+        self._parts["bodies"].append(Body(name, inertia, shown, unphysical, flexible))
         if joint is not None:
             self.joint(joint_name or f"{name}_joint", joint, parent=parent, child=name, **joint_options)
         else:
@@ -132,11 +133,9 @@ class ModelBuilder:
         node: str = "",
     ) -> ModelBuilder:
         """`node` is the node of a flexible parent at which the joint frame is; `placement` is relative to it."""
-        if not isinstance(type, JointType):
-            raise ModelError(f"joint {name!r}: type is {type!r}, expected a joint type such as Revolute()")
-        where = elements.placement(placement)
+        where, turning = elements.placement(placement), cast(Any, rotors)
         self._parts["joints"].append(
-            Joint(name, type, parent, child, where, limits, spring, friction, armature, tuple(rotors), node)
+            Joint(name, type, parent, child, where, limits, spring, friction, armature, turning, node)
         )
         return self
 

@@ -220,7 +220,12 @@ def merge_fixed(model: Model) -> Model:
         base[body.name] = (owner, where)
         frames.append(Frame(body.name, owner, where))
         if owner != WORLD:
-            inertias[owner] = inertias[owner] + body.inertia.at(where)
+            try:
+                inertias[owner] = inertias[owner] + body.inertia.at(where)
+            except ModelError as error:  # formulas of parameters grow with every body
+                raise ModelError(
+                    f"merge_fixed: body {body.name!r} and {owner!r}, to which it is fixed: {error}"
+                ) from None
             unphysical[owner] |= body.unphysical
         visuals[owner] += _placed(body.visuals, where)
     for frame in model.frames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,12 @@ def _lengths(shape: Any, **counts: int) -> None:
             if isinstance(entry, Expression) or entry < 0:
                 raise ModelError(f"{what} is {entry}, expected a number, zero or more")
         object.__setattr__(shape, field, entries if count else entries[0])
+
+
+def _listed(parts: Any, what: str, expected: str) -> tuple[Any, ...]:
+    if not isinstance(parts, Iterable):
+        raise ModelError(f"{what} is {parts!r}, expected a list of {expected}")
+    return tuple(parts)
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,7 @@ class Body:
     """how the body deforms; `inertia` then follows from it, as that of the undeformed body"""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "visuals", _listed(self.visuals, f"body {self.name!r}: visuals", "Visuals"))
         for k, visual in enumerate(self.visuals):
             if not isinstance(visual, Visual):
                 raise ModelError(
@@ -156,9 +163,19 @@ class Joint:
     """the node of a flexible parent at which the joint frame is, displaced with it; empty for the body's own frame"""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.type, JointType):
+            raise ModelError(f"{self._name}: type is {self.type!r}, expected a joint type such as Revolute()")
         nq, nv = self.type.nq, self.type.nv
+        for field, kinds, example in (
+            ("limits", Limits, "Limits(lower=-1, upper=1)"),
+            ("spring", Spring | None, "Spring(stiffness=10)"),
+            ("friction", Friction | None, "Friction(viscous=0.1)"),
+        ):
+            value = getattr(self, field)
+            if not isinstance(value, kinds):
+                raise ModelError(f"{self._name}: {field} is {value!r}, expected one such as al.{example}")
         object.__setattr__(self, "armature", per_dof(self.armature, f"{self._name}: armature"))
-        object.__setattr__(self, "rotors", tuple(self.rotors))
+        object.__setattr__(self, "rotors", _listed(self.rotors, f"{self._name}: rotors", "Rotors"))
         for what, values, expected in (
             ("lower limit", self.limits.lower, nq),
             ("upper limit", self.limits.upper, nq),
@@ -181,6 +198,8 @@ class Joint:
             if problem:
                 raise ModelError(f"{self._name}: spring rest: {problem}")
         for rotor in self.rotors:
+            if not isinstance(rotor, Rotor):
+                raise ModelError(f"{self._name}: rotors has {rotor!r}, expected a Rotor")
             if rotor.dof >= nv:
                 raise ModelError(
                     f"{self._name}: rotor on dof {rotor.dof}, but a {self.type.kind} joint has {nv}"

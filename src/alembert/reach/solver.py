@@ -62,12 +62,16 @@ class Reached:
     @property
     def message(self) -> str:
         """A sentence that names what was not reached, and by how much."""
-        missed = {name: e for name, e in self.out_of_reach.items() if name in self.first}
-        if np.all(self.reached):
-            return "all tasks are reached"
+        done = bool(np.all(self.reached))
         listed = ", ".join(
-            f"{name} by {np.max(e):.3g} {self.units[name]}".rstrip() for name, e in missed.items()
+            f"{name} by {np.max(e):.3g} {self.units[name]}".rstrip()
+            for name, e in self.out_of_reach.items()
+            if done or name in self.first
         )
+        if done and listed:
+            return f"all tasks of the first priority are reached; after them are missed {listed}"
+        if done:
+            return "all tasks are reached"
         if np.ndim(self.reached) == 0:
             return f"out of reach: {listed}"
         count, total = int(np.sum(~np.asarray(self.reached))), np.size(self.reached)

@@ -328,9 +328,13 @@ class Event:
 
     def value(self, t: float, q: Array, v: Array, parameters: Mapping[str, Any] | None = None) -> float:
         if isinstance(self.function, WithParameters):
-            x = float(self.function(t, q, v, parameters))
+            found: Any = self.function(t, q, v, parameters)
         else:
-            x = float(self.function(t, q, v))
+            found = self.function(t, q, v)
+        try:
+            x = float(found)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"simulate: event {self.name!r} gave {found!r}, expected a number") from None
         if math.isnan(x):
             raise NumericalError(f"simulate: event {self.name!r} gave NaN at t = {t:.9g} s")
         return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.controllers import check_answer
 from alembert.simulate.event_search import MOST_IN_A_STEP, EventSearch, Path
+from alembert.simulate.events import Topology
 from alembert.simulate.feedback import blame
 from alembert.simulate.inputs import Settings
 from alembert.simulate.records import (
@@ -158,6 +160,10 @@ class FixedRun:
         if not self.single or numbers < MOST_NOTED:
             self.notes = StepNotes(single=self.single)
 
+    def _note(self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array) -> None:
+        assert self.notes is not None
+        self.notes.add(number, effort, held, q, v, x, self.system.topology)
+
     def run(self, state: Array, steps: int, progress: Progress) -> None:
         stepper = self.stepper
         first = stepper.number(state)
@@ -168,7 +174,7 @@ class FixedRun:
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
             if self.notes is not None:
-                self.notes.add(n, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
+                self._note(n, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
                 self.notes.jumps |= {n} if self.jumped else set()
             self.system.effort = effort
             if self.jumped:
@@ -192,7 +198,7 @@ class FixedRun:
             self.done = stepper.number(state) - first
             progress.at(self.done / steps)
         if self.notes is not None and self.single:
-            self.notes.add(end, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
+            self._note(end, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
         if self.changing and len(self.keeper.held) < self.keeper.count:
             schedule, memory = self.schedule, self.memory
             self.schedule = schedule.copy() if schedule is not None else None
@@ -403,7 +409,7 @@ class FixedRun:
                 self.keeper.last, self.keeper.last_x = (t, q, v), x
                 self.done += 1
                 if self.notes is not None:
-                    self.notes.add((t - stepper.start) / stepper.h, *self.notes.efforts_at(n), q, v, x)
+                    self._note((t - stepper.start) / stepper.h, *self.notes.efforts_at(n), q, v, x)
                 return None
             if new:
                 changed = True
@@ -429,7 +435,7 @@ def work_along_steps(run: Run) -> Array:
     total = [np.zeros(run.q.shape[:-2])]
     if notes.single:
         numbers, q, v, x, held = notes.states()
-        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, x, held)
+        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, x, held, notes.topologies)
         at = np.searchsorted(numbers, (run.time - stepper.start) / h - 1e-6)
         return parts[..., np.minimum(at, parts.shape[-1] - 1)]
     states = run._machine[0]
@@ -456,17 +462,28 @@ def work_along_steps(run: Run) -> Array:
     return np.stack(total, axis=-1)
 
 
-def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, x: Array, held: Array) -> Array:
+def _work_over(
+    run: Run,
+    stepper: Stepper,
+    time: Array,
+    q: Array,
+    v: Array,
+    x: Array,
+    held: Array,
+    topologies: Sequence[Topology] = (),
+) -> Array:
     """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule over them."""
     system = stepper.system
     given = recorded_efforts(system, time, q, v, held, x, all_held=stepper.held) - held
     if system.prescribes:
         for k, t in enumerate(time.tolist()):
-            required = system.required_efforts(t, q[..., k, :], v[..., k, :], (given + held)[..., k, :])
+            system.topology = topologies[k] if topologies else system.topology
+            whole = (given + held)[..., k, :]
+            required = system.required_efforts(t, q[..., k, :], v[..., k, :], whole, x[..., k, :])
             given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
     moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
     steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)
-    P = power(system, time, q, v, given, held)
+    P = power(system, time, q, v, given, held, controllers=x)
     if len(time) > 2:
         found = by_simpson(P, time)
     else:

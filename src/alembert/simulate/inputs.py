@@ -545,19 +545,41 @@ class Loads:
         hint = ": moment, then force"
         return self.model.compute.numbers("simulate", f"wrench on {frame!r}", answer, 6, hint)
 
-    def _given(self, t: Any, q: Array, v: Array, *, along_time: bool = False) -> list[Array]:
+    def _given(
+        self,
+        t: Any,
+        q: Array,
+        v: Array,
+        *,
+        along_time: bool = False,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> list[Array]:
         given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v]
         if self.model.parameters:
-            p = self._parameters()
-            given.append(p[..., None, :] if along_time and p.ndim > 1 else p)
+            if parameters is not None:
+                p = self.model.compute.parameter_array("simulate", parameters)
+            else:
+                p = self._parameters()
+                p = p[..., None, :] if along_time and p.ndim > 1 else p
+            given.append(p)
         return given
 
     def elements_at(
-        self, t: Any, q: Array, v: Array, *, along_time: bool = False
+        self,
+        t: Any,
+        q: Array,
+        v: Array,
+        *,
+        along_time: bool = False,
+        parameters: Mapping[str, Any] | None = None,
     ) -> tuple[Array, Array, Array, Array]:
-        """Efforts of potentials, other efforts, efforts of compiled tables, and the potential (...,)."""
+        """Efforts of potentials, other efforts, efforts of compiled tables, and the potential (...,).
+
+        `parameters` are those along the time, where masses fall.
+        """
         assert self.elements is not None
-        kept, other, fed, U = self.elements.kernel("numbers")(*self._given(t, q, v, along_time=along_time))
+        given = self._given(t, q, v, along_time=along_time, parameters=parameters)
+        kept, other, fed, U = self.elements.kernel("numbers")(*given)
         return kept, other, fed, U[..., 0]
 
     def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:

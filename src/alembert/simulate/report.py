@@ -36,6 +36,7 @@ from alembert.model import Model
 from alembert.simulate.adaptive import DenseStep
 from alembert.simulate.chart_equation import Flow
 from alembert.simulate.elements import function_kernel, state_symbols
+from alembert.simulate.events import Topology
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
@@ -50,16 +51,25 @@ FEW, MANY = 4, 8
 
 
 def power(
-    system: Simulation, time: Array, q: Array, v: Array, given: Array, besides: Array | float = 0.0
+    system: Simulation,
+    time: Array,
+    q: Array,
+    v: Array,
+    given: Array,
+    besides: Array | float = 0.0,
+    *,
+    controllers: Array | None = None,
 ) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential.
 
-    `besides` are efforts that act as well and whose work is counted elsewhere.
+    `besides` are efforts that act as well and whose work is counted elsewhere; from the states of `controllers` come
+    masses that fall.
     """
     total = given + friction_efforts(system, v)
     known = given + besides
     if system.loads.elements is not None:
-        kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True)
+        masses = system.parameters_along(controllers) if system.feedback.flows else None
+        kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True, parameters=masses)
         total, known = total + other, known + kept + other
     if system.loads.reading is not None:
         total = total + system.reading_efforts(time[:, None], q, v, known)
@@ -128,10 +138,15 @@ class StepNotes:
         """the steps from which on other efforts or wrenches act"""
         self._efforts: list[tuple[Array, Array]] = []
         self._states: list[tuple[Array, Array, Array]] = []
+        self.topologies: list[Topology] = []
+        """what held at each of the states"""
 
-    def add(self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array) -> None:
+    def add(
+        self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array, topology: Topology
+    ) -> None:
         if self.single:
             self._states.append((q.copy(), v.copy(), x.copy()))
+            self.topologies.append(topology)
         elif self._efforts and all(
             np.array_equal(x, y) for x, y in zip(self._efforts[-1], (effort, held), strict=True)
         ):
@@ -340,9 +355,13 @@ class Report:
     actuators (`actuator:`); a run does not keep them by itself"""
     passages: tuple[float, ...] = ()
     """times at which the motion went through places where loops and couplings lose rank"""
+    unfinished: int = 0
+    """motions of a batch that are not finite to the end; the numbers are those of the others"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if self.unfinished:
+            lines.append(f"MOTIONS THAT ARE NOT FINITE TO THE END: {self.unfinished}; below are the others")
         if not self.is_balanced:
             lines.append(
                 "THE BALANCE OF ENERGY IS BROKEN: do not trust this run; a smaller step or tolerance may help"
@@ -395,10 +414,10 @@ def report_of(run: Run) -> Report:
     model, system = run.model, run._system
     E = run.energy
     # next to rest, the rounding of the potential energy is what can be kept
-    scale = max(float(np.max(run.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
+    scale = max(_worst(run, run.kinetic_energy), 1e-9 * _worst(run, E), np.finfo(float).tiny)
     closed = system.conserves_energy
     error = E - E[..., :1] - (0.0 if closed else run.work) - run._jumps
-    energy_error = float(np.max(np.abs(error))) / scale
+    energy_error = _worst(run, error) / scale
     momentum, spin = None, None
     if _is_isolated(system, run.efforts) and all(event.internal for event in run.events):
         h = run.momentum
@@ -409,13 +428,11 @@ def report_of(run: Run) -> Report:
         )  # the body at rest too may have parts that move
         parts = [slice(0, 3), slice(3, 6)]
         momentum = tuple(
-            float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
+            _worst(run, moved[..., s]) / max(_worst(run, terms[..., s]), np.finfo(float).tiny) for s in parts
         )
         centre = model.center_of_mass(run.q, parameters=run.parameters)
         own = h[..., :3] - np.cross(centre, h[..., 3:])
-        spin = float(
-            np.max(np.abs(own - own[..., :1, :])) / max(float(np.max(terms[..., :3])), np.finfo(float).tiny)
-        )
+        spin = _worst(run, own - own[..., :1, :]) / max(_worst(run, terms[..., :3]), np.finfo(float).tiny)
     lengths = [
         np.abs(np.linalg.norm(run.q[..., [s.start + k for k in entries]], axis=-1) - 1)
         for s, entries in _quaternions(model)
@@ -428,7 +445,7 @@ def report_of(run: Run) -> Report:
         energy_error,
         None if closed else float(np.asarray(run.work[..., -1]).flat[0]),
         momentum,  # type: ignore[arg-type]
-        max((float(np.max(x)) for x in lengths), default=None),
+        max((_worst(run, x) for x in lengths), default=None),
         _constraint_error(run) if system.constrained else None,
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
@@ -436,7 +453,19 @@ def report_of(run: Run) -> Report:
         run._energy_limit * max(1.0, run._slow / scale),
         _beyond_limits(run),
         run.passages,
+        int(np.count_nonzero(~_finished(run))),
     )
+
+
+def _finished(run: Run) -> Array:
+    """(*batch,): which motions are finite to the end."""
+    return np.isfinite(run.q[..., -1, :]).all(axis=-1)
+
+
+def _worst(run: Run, x: Array) -> float:
+    """The largest size of x (*batch, ...), by the motions that are finite to the end, if there are any."""
+    finished = _finished(run)
+    return float(np.fmax.reduce(np.abs(x[finished] if finished.any() else x), axis=None))
 
 
 def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
@@ -459,12 +488,13 @@ def _constraint_error(run: Run) -> float:
     for (first, topology), last in zip(run._topologies, firsts[1:], strict=True):
         if topology.active and last > first:
             values = {name: np.asarray(x) for name, x in topology.values.items()}
+            q = run.q[..., first:last, :]
             residual = system.model.constraint_residual(
-                run.q[..., first:last, :],
+                np.where(np.isfinite(q).all(axis=-1, keepdims=True), q, q[..., :1, :]),
                 active=topology.active,
                 parameters={**(run.parameters or {}), **values} or None,
             )
-            worst = max(worst, float(np.max(np.abs(residual))))
+            worst = max(worst, _worst(run, residual))
     return worst
 
 

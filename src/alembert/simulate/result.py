@@ -95,11 +95,7 @@ class Run:
     @property
     def parameters(self) -> dict[str, Array] | None:
         """Those that the run was given, by name (..., 1), and masses that fall (..., N)."""
-        given = self._system.own_parameters or {}
-        found = {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
-        if self.controller_states is not None:
-            found |= self._system.masses(self.controller_states)
-        return found or None
+        return self._system.parameters_along(self.controller_states)
 
     @cached_property
     def accelerations(self) -> Array:
@@ -133,9 +129,13 @@ class Run:
     @cached_property
     def _from_elements(self) -> tuple[Array, Array, Array, Array] | None:
         """Efforts of potentials, others, those of tables and the potential, at each record."""
-        if self._system.loads.elements is None:
+        return self._elements_with(self.parameters if self.has_mass_flow else None)
+
+    def _elements_with(self, parameters: dict[str, Array] | None) -> tuple[Array, Array, Array, Array] | None:
+        loads = self._system.loads
+        if loads.elements is None:
             return None
-        return self._system.loads.elements_at(self.time[:, None], self.q, self.v, along_time=True)
+        return loads.elements_at(self.time[:, None], self.q, self.v, along_time=True, parameters=parameters)
 
     @property
     def energy(self) -> Array:
@@ -154,8 +154,9 @@ class Run:
         if system.prescribes:
             for k, t in enumerate(self.time):
                 q, v, given = self.q[..., k, :], self.v[..., k, :], self.efforts[..., k, :]
+                x = None if self.controller_states is None else self.controller_states[..., k, :]
                 system.topology = self._topology(k)
-                total[..., k, :] = system.required_efforts(float(t), q, v, given)
+                total[..., k, :] = system.required_efforts(float(t), q, v, given, x)
         return total
 
     @cached_property
@@ -228,7 +229,13 @@ class Run:
         """(..., N): the energy that came with masses that flowed."""
         if not self.has_mass_flow:
             return 0.0
-        return self.carried(lambda p: self.model.energy(self.q, self.v, parameters=p))
+
+        def energy(parameters: dict[str, Array] | None) -> Array:
+            own = self.model.energy(self.q, self.v, parameters=parameters)
+            elements = self._elements_with(parameters)
+            return own if elements is None else own + elements[3]
+
+        return self.carried(energy)
 
     @property
     def _over_steps(self) -> Array:
@@ -242,7 +249,7 @@ class Run:
         """(..., N): of all but the efforts that are held over steps."""
         held = self._over_steps
         given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
-        return power(self._system, self.time, self.q, self.v, given, held)
+        return power(self._system, self.time, self.q, self.v, given, held, controllers=self.controller_states)
 
     @cached_property
     def report(self) -> Report:

@@ -94,7 +94,9 @@ def simulate(
         wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
             coordinates, a cubic `Table`, or a Python function of t that returns coordinates, speeds and accelerations.
-        drives: by joint, how its drive carries out what controllers ask for; geared rotors become part of the model.
+            They begin where their motion does, whatever `q0` and `v0` say of them.
+        drives: by joint, how its drive carries out what controllers ask for (`efforts` pass it by); geared rotors become
+            part of the model.
         sensors: `Measured` sensors, for `Sampled` controllers that read them, and for `run.measurements`.
         events: `Event`s to look for, at the ends of steps (and between them with error control), `JointStops` or
             `PlaneImpact`.
@@ -143,6 +145,7 @@ def simulate(
     system = Simulation(model, inputs, batch)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     _check_motions("efforts", system.loads.efforts.shape, batch)
+    _warn_of_drives(system)
     if batch and inputs.stops:
         raise UnsupportedError(
             "simulate: JointStops and a batch of motions do not go together; give SoftStop, or al.ensemble(model, "
@@ -320,6 +323,20 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     return run_fixed(
         system, run.integrator, run.reason, settings, None, (states[..., k, :], schedule, memory)
     )
+
+
+def _warn_of_drives(system: Simulation) -> None:
+    """Warn where limits or lags of drives have nothing to carry out, and efforts are given beside them."""
+    drives = system.drives
+    if drives is None or system.inputs.controller is not None:
+        return
+    idle = np.isfinite(drives.limit) | np.isfinite(drives.rate) | (drives.lag > 0) | (drives.frequency > 0)
+    past = np.flatnonzero(idle & system.loads.acted_on)
+    if len(past):
+        warn(
+            f"simulate: efforts= act on {system.model.speed_names[past[0]]!r} past its drive, whose limit and lag are for "
+            "what controllers command; give them as controller=lambda t, q, v: ... if the drive is to carry them out"
+        )
 
 
 def _warn_of_energy(run: Run) -> None:

@@ -195,6 +195,12 @@ class Simulation:
         """Of what flows out, by the parameter, from states of controllers (..., states)."""
         return {flow.controller.parameter: x[..., k] for k, flow in self.feedback.flows}
 
+    def parameters_along(self, x: Array | None) -> dict[str, Any] | None:
+        """Of the model as it was given, (..., 1), and masses that fall (..., N), from states of controllers."""
+        given = self.own_parameters or {}
+        found = {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
+        return found | ({} if x is None else self.masses(x)) or None
+
     def pulsed(self, x: Array, readings: Mapping[str, Array]) -> Array:
         """States of controllers with the masses that are left after what laws have told to be burnt."""
         found = x.copy()
@@ -473,8 +479,13 @@ class Simulation:
         )
         return a, total
 
-    def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:
-        """What prescribed degrees of freedom take besides the force elements, zero for the others; `effort` is complete."""
+    def required_efforts(self, t: float, q: Array, v: Array, effort: Array, x: Array | None = None) -> Array:
+        """What prescribed degrees of freedom take besides the force elements, zero for the others; `effort` is complete.
+
+        `x` are states of controllers, for masses that fall.
+        """
+        if self.feedback.flows and x is not None:
+            self.x = x[..., : self.feedback.size]
         tau = self.all_efforts(t, q, v, effort, held=True, complete=True)
         _, total = self._hybrid(t, q, v, tau, self.loads.wrenches_at(t, q, v))
         if self.loads.elements is not None:
