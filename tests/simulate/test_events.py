@@ -125,3 +125,14 @@ def test_an_action_must_return_a_state(ball):
 def test_an_event_must_not_be_nan(ball):
     with pytest.raises(NumericalError, match="event 'odd' gave NaN at t = 0 s"):
         simulate(ball, [1.0], duration=1.0, step=0.01, events=Event(lambda t, q, v: np.nan, "odd"))
+
+
+def test_what_comes_and_goes_in_one_long_step_is_seen():
+    """Free motion takes steps of any length; a zone of 2 s is met all the same, where records are 0.5 s apart."""
+    builder = al.ModelBuilder("sled", gravity=(0, 0, 0))
+    builder.body("sled", al.Inertia.point(1.0, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)))
+    zone = Event(lambda t, q, v: abs(q[0] - 730.0) - 1.0, "zone", action="note")
+    run = simulate(
+        builder.build(), [0.0], [1.0], duration=1000.0, interval=0.5, integrator="dop853", events=zone
+    )
+    assert [round(e.time, 6) for e in run.events] == [729.0, 731.0]

@@ -460,9 +460,13 @@ class AdaptiveKeeper:
 def _events_in(
     piece: adaptive.DenseStep, watch: EventSearch, keeper: AdaptiveKeeper
 ) -> tuple[float, Array, Array] | None:
-    """Deal with the events of a piece; a changed state, or that of a stop, ends it early."""
+    """Deal with the events of a piece; a changed state, or that of a stop, ends it early.
+
+    They are looked for as closely as the piece is recorded: free motions are long pieces, in which all can come and go.
+    """
     length = piece.end - piece.start
-    marks = np.linspace(piece.start, piece.end, 5)
+    records = int(np.count_nonzero((keeper.times > piece.start) & (keeper.times <= piece.end)))
+    marks = np.linspace(piece.start, piece.end, 1 + min(max(4, records), 100))
     if watch.has_just_acted:  # short returns must not be missed
         near = piece.start + length * np.geomspace(1e-6, 0.1, 11)
         marks = np.concatenate([marks[:1], near, marks[1:]])

@@ -295,6 +295,9 @@ class Event:
     `action` is "stop", "note" (only the log), a function of (t, q, v) that returns the state (q, v) to go on from, or
     None to go on unchanged, or what changes the topology: `Lock`, `Release`, `Attach`, `Dock`, or a list of them. The
     instant is located to `tolerance` [s]. With `at_start` it also happens where a run starts beyond zero, in its direction.
+
+    The sign is looked at after each step; with error control, where steps may be long, as often as the run is recorded
+    (`interval=`), at 4 to 100 places of a step. A function that passes zero twice in between is not seen.
     """
 
     function: Callable[[float, Array, Array], float]
