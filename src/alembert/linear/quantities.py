@@ -75,14 +75,8 @@ def joint_names(model: Model) -> list[str]:
 
 
 def degrees_of_freedom(model: Model, name: str, function: str, argument: str) -> list[int]:
-    """The indices of a joint's degrees of freedom, or of the one that is named."""
-    if name in joint_names(model):
-        s = model.v_slice(name)
-        return list(range(s.start, s.stop))
-    if name in model.speed_names:
-        return [model.speed_names.index(name)]
-    known = [*joint_names(model), *model.speed_names]
-    raise ArgumentError(unknown(f"{function}: {argument}: no joint or degree of freedom", name, known))
+    """The indices of a joint's degrees of freedom, of a body's modes, or of the one that is named."""
+    return model.space.dofs(function, argument, [name])
 
 
 def is_joint_or_dof(model: Model, name: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, common, names, numbers, real, whole
+from alembert.arguments import common, names, numbers, real, whole
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.reach.iteration import MOST, STRICT, USUAL, TaskLevels
 from alembert.reach.tasks import ReachTask, Symbols, read
@@ -157,12 +157,9 @@ def _solver(model: Model, given: Sequence[ReachTask], held: tuple[int, ...]) -> 
 
 
 def _held(model: Model, fixed: Sequence[str]) -> tuple[int, ...]:
-    places = model.space.speed_places
-    found = {k for owner in model.space.of_bodies.values() for k in range(owner.v.start, owner.v.stop)}
-    for name in names("reach", "fixed", fixed):
-        check_known("reach: fixed: no joint or speed", name, places)
-        found |= set(range(places[name].start, places[name].stop))
-    return tuple(sorted(found))
+    space = model.space
+    found = space.dofs("reach", "fixed", [*space.of_bodies, *names("reach", "fixed", fixed)])
+    return tuple(sorted(set(found)))
 
 
 class ReachSolver:
