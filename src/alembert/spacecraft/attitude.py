@@ -45,7 +45,7 @@ import numpy as np
 import scipy
 
 from alembert import arguments
-from alembert.arguments import Numbers, numbers, positive
+from alembert.arguments import Numbers, numbers, positive, real
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
@@ -372,8 +372,7 @@ def gains(inertia: Numbers, frequency: float, damping_ratio: float = 0.7071) -> 
     J = np.diag(_tensor("gains", inertia))
     if not (np.all(J > 0) and positive("gains", "frequency", frequency)):
         raise ArgumentError(f"gains: inertia has the moments {J.tolist()}, expected positive ones")
-    if not damping_ratio >= 0:
-        raise ArgumentError(f"gains: damping_ratio is {damping_ratio!r}, expected zero or more")
+    real("gains", "damping_ratio", damping_ratio, "zero or more", least=0.0)
     return J * frequency**2, 2 * damping_ratio * frequency * J
 
 

@@ -35,7 +35,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import Numbers, check_known, numbers
+from alembert.arguments import Numbers, check_known, numbers, real, whole
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Sensor
@@ -302,8 +302,7 @@ def manage(
 
     It holds local axes, for angles that are small; `angle` [rad] and `momentum` [N m s] weigh one against the other.
     """
-    if not (math.isfinite(orbital_rate) and orbital_rate > 0):
-        raise ArgumentError(f"manage: orbital_rate is {orbital_rate!r}, expected a positive rate in rad/s")
+    real("manage", "orbital_rate", orbital_rate, "a positive rate in rad/s", over=0.0)
     J = _inertia("manage: inertia", inertia)
     pitch, roll_yaw = momentum_management(J, orbital_rate, angle=angle, momentum=momentum)
     for (A, B), K in zip(local_motion(J, orbital_rate), (pitch, roll_yaw), strict=True):
@@ -357,8 +356,7 @@ def unload(
     **options: Any,
 ) -> FlightTask:
     """Take the wheels' momentum towards `momentum` [N m s], with a `gain` [1/s]; writes `torquers`."""
-    if not (math.isfinite(gain) and gain > 0):
-        raise ArgumentError(f"unload: gain is {gain!r}, expected a positive rate in 1/s")
+    real("unload", "gain", gain, "a positive rate in 1/s", over=0.0)
     speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
     aim = np.asarray(momentum, dtype=float)
 
@@ -562,10 +560,7 @@ class TaskSchedule:
 
 def task_schedule(tasks: Sequence[FlightTask], processors: int = 1) -> TaskSchedule:
     """CP/MISF for tasks of one period, with their `duration`s; a task comes after those that write what it reads."""
-    if not (isinstance(processors, int) and processors > 0):
-        raise ArgumentError(
-            f"task_schedule: processors is {processors!r}, expected a positive number of them"
-        )
+    whole("task_schedule", "processors", processors, "a positive number of them")
     if not tasks:
         raise ArgumentError("task_schedule: no tasks are given")
     periods = {task.period for task in tasks}
