@@ -269,7 +269,7 @@ class Hardware:
             tau = tau + at.efforts(wrenches)
         if held:
             tau = self._servos(at, tau, held)
-        good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= _HUGE)
+        good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= HUGE)
         count = sum(self.width(group) for group in self.devices.values())
         tau = ca.if_else(good == count, tau, ca.SX.nan(model.nv))
         found = {"efforts": tau, "propellant": before + burnt, "saturated": ca.fmax(saturated, supply < 1)}
@@ -322,7 +322,8 @@ _BURNT = "burnt"
 """the message with the mass that is gone [kg], the mean over the period"""
 _BEYOND = 1.05
 """times its speed: so fast a wheel does not turn"""
-_HUGE = 1e300
+HUGE = 1e300
+"""beyond it an entry of an expression is no number"""
 
 
 def _clip(x: Any, most: float) -> Any:
