@@ -428,8 +428,7 @@ class Environment:
     ) -> tuple[Array, Array]:
         """q and v of a model on an orbit: its free joint (the first, or by name) put there, all others neutral and at rest.
 
-        `attitude` is "lvlh", "inertial", or a unit quaternion (wxyz) of the body in the world. `rate` [rad/s] is the
-        angular
+        `attitude` is "lvlh", "inertial", or a unit quaternion (wxyz) of the body in the world. `rate` [rad/s] is the angular
         velocity in body axes, relative to inertial space; by default that of the local axes with "lvlh", otherwise none.
         `offset` [m] places the body beside the orbit, in local axes (x along the track, z down), at rest there.
         """
