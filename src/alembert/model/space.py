@@ -298,9 +298,10 @@ class Space:
         x = numbers(function, "q", q)
         if x.ndim == 0 or x.shape[-1] != self.nq:
             raise ArgumentError(f"{function}: q has shape {x.shape}, expected (..., {self.nq})")
-        for o in self:
-            if not np.all(np.isfinite(x[..., o.q])):
-                raise ArgumentError(f"{function}: joint {o.name!r}: q is not finite")
+        if not np.isfinite(x).all():
+            name = next(o.name for o in self if not np.isfinite(x[..., o.q]).all())
+            raise ArgumentError(f"{function}: joint {name!r}: q is not finite")
+        for o in self.restricted:
             problem = o.type.problem(x[..., o.q])
             if problem:
                 raise ArgumentError(f"{function}: joint {o.name!r}: {problem}")
