@@ -170,12 +170,7 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     return found
 
 
-UNITS = {
-    "rad": {"rad": 1},
-    "m": {"m": 1},
-    "N.m": {"kg": 1, "m": 2, "s": -2},
-    "N": {"kg": 1, "m": 1, "s": -2},
-}
+UNITS = {"rad": {"rad": 1}, "m": {"m": 1}, "N.m": {"kg": 1, "m": 2, "s": -2}, "N": {"kg": 1, "m": 1, "s": -2}}
 """base units; rates of them are `/s` and `/s2`"""
 
 

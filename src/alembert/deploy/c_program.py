@@ -341,12 +341,7 @@ class _Maker:
         found = {"rate": "rate", "a": "a_found", "x_rate": "x_rate"}
         out = [found[name] for name in self.results]
         sizes = {**{name: self.sizes[name] for name in self.given}, **self.results}
-        sizes |= {
-            "a_found": self.model.nv,
-            "bad": 1,
-            "mask": self.rows,
-            "all_p": len(self.model.parameters),
-        }
+        sizes |= {"a_found": self.model.nv, "bad": 1, "mask": self.rows, "all_p": len(self.model.parameters)}
         steps: list[Step] = [
             Call("motion", [*self.given, "d"], [*out, "bad"]),
             When(
@@ -378,9 +373,7 @@ class _Maker:
         failed = ca.logic_not(ca.logic_and(back[0], back[1] < ca.inf))
         ended = ca.if_else(failed, ca.SX.nan(n - 2), back[2:])
         functions["ended"] = _function(
-            "ended",
-            {"back": back},
-            {"q": ended[: model.nq], "v": ended[model.nq :], "bad": failed},
+            "ended", {"back": back}, {"q": ended[: model.nq], "v": ended[model.nq :], "bad": failed}
         )
         tried: list[Step] = [
             Call("begin", ["q", "v"], ["back"]),

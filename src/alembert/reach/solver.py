@@ -284,16 +284,7 @@ class ReachSolver:
             raise ArgumentError(f"reach: the model {model.name!r} has no parameters")
         search = _Search(self, data, bounds, last, float(tolerance), iterations, restarts, seed)
         q, errors, iterated, reached, attempts = search.many(q0, batch) if batch else search.one(q0)
-        result = Reached(
-            q,
-            reached,
-            errors,
-            self._units,
-            tolerance,
-            attempts,
-            iterated,
-            self._first,
-        )
+        result = Reached(q, reached, errors, self._units, tolerance, attempts, iterated, self._first)
         if not quiet and not (np.all(reached) if batch else reached):
             warn(f"reach: {result.message}")
         return result

@@ -417,13 +417,7 @@ def _dispersed(
         return {"parameters": values, "v0": there.v0 + kick}
 
     return ensemble(
-        there.model,
-        vary,
-        members=members,
-        q0=there.q0,
-        interval=0.5,
-        checkpoint=checkpoint,
-        **there.options,
+        there.model, vary, members=members, q0=there.q0, interval=0.5, checkpoint=checkpoint, **there.options
     )
 
 
