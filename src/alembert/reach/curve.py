@@ -38,6 +38,7 @@ from alembert.reach import tasks
 from alembert.reach.solver import ReachSolver, solver
 from alembert.reach.tasks import ReachTask, custom
 from alembert.spatial import Pose
+from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -380,7 +381,7 @@ def _turn(a: Any, b: Any) -> Array:
             "reference curve: its tangent turns back on the spot, or it starts against `base`"
         )
     w = np.cross(a, b)
-    K = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    K = skew(w)
     return np.asarray(np.eye(3) + K + K @ K / (1 + c))
 
 

@@ -58,6 +58,7 @@ from alembert.spatial.arrays import (
     is_symbolic,
     matrix,
     sin,
+    skew,
     solve,
     symmetric,
     vector,
@@ -162,10 +163,7 @@ class AttitudeFilter:
         b, r = (np.asarray(x, dtype=float) / np.linalg.norm(x) for x in (body, inertial))
         expected = np.asarray(quaternion.to_matrix(self.q), dtype=float).T @ r
         across = np.linalg.svd(expected[None])[2][1:]  # of a direction two components can be off
-        skew = np.array(
-            [[0, -expected[2], expected[1]], [expected[2], 0, -expected[0]], [-expected[1], expected[0], 0]]
-        )
-        H = np.hstack([across @ skew, np.zeros((2, 3))])
+        H = np.hstack([across @ skew(expected), np.zeros((2, 3))])
         return self._corrected(across @ (b - expected), H, np.full(2, sigma))
 
     def _corrected(self, y: Any, H: Any, sigma: Array) -> AttitudeFilter:
