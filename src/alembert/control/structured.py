@@ -190,7 +190,7 @@ def tune(
     loops = []
     for P in listed:
         P = ordered("tune", P, controls, measurements, channel=False)
-        m, p = count(P.input_names, controls), count(P.output_names, measurements)
+        m, p = count(controls), count(measurements)
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
         loops.append(_Loop(P, m, p, structure))

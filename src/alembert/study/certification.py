@@ -412,7 +412,7 @@ def certify(
         raise ArgumentError(
             f"certify: disturbance is {disturbance!r}, expected a number or {model.nv} of them"
         )
-    law, about = _controller(model, controller)
+    law, about = _controller(controller)
     point = [
         x if x is not None else None if about is None else getattr(about, name)
         for name, x in (("q", q), ("v", v), ("tau", tau))
@@ -506,7 +506,7 @@ def certify(
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
-def _controller(model: Model, given: Any) -> tuple[DynamicController, LinearModel | None]:
+def _controller(given: Any) -> tuple[DynamicController, LinearModel | None]:
     if isinstance(given, Regulator):
         at = given.linear
         gains = StateSpace(
