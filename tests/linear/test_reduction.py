@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 
 from alembert import Inertia, ModelBuilder, library
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import UnsupportedError
 from alembert.joints import Free, Friction, Prismatic, Revolute, Spring
 from alembert.linear import decoupled_pd, linearize, lqr, place_poles
 from alembert.simulate import simulate
+from refusals import refusal
 
 ATTITUDE = ["attitude.wx", "attitude.wy", "attitude.wz"]
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def space_robot(stiffness=0.0):
