@@ -465,7 +465,12 @@ def expressions(
     """
     moved = model.space.difference(ca.SX(about), q)
     curved = model.space.curved
-    plain = {k: q[o.q][i] for o in model.space if o.type.is_vector_space for i, k in enumerate(_indices(o.v))}
+    plain = {
+        k: q[o.q][i]
+        for o in model.space
+        if o.type.is_vector_space
+        for i, k in enumerate(range(o.v.start, o.v.stop))
+    }
     frames = list(dict.fromkeys(row.frame for row in rows if row.kind == "frame"))
     vectors: dict[tuple[str, str], ca.SX] = {}
     if frames:
@@ -482,10 +487,6 @@ def expressions(
         else:
             found.append(moved[row.index] if curved[row.index] else plain[row.index])
     return found
-
-
-def _indices(s: slice) -> range:
-    return range(s.start, s.stop)
 
 
 def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:
