@@ -42,10 +42,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from alembert import arguments
 from alembert.arguments import Numbers, numbers, positive, real
+from alembert.control import StateSpace, lqr
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
@@ -489,20 +489,17 @@ def momentum_management(
     for what, value in (("angle", angle), ("momentum", momentum)):
         positive("momentum_management", what, value)
 
-    def lqr(A: Array, B: Array, Q: Array, R: Array) -> Array:
-        try:
-            P = scipy.linalg.solve_continuous_are(A, B, Q, R)
-        except np.linalg.LinAlgError:
-            raise NumericalError(
-                "momentum_management: no gains are found: the gravity gradient needs moments of inertia that differ"
-            ) from None
-        return np.linalg.solve(R, B.T @ P)
-
     weights = 1 / np.array([angle, angle * n, momentum, momentum / n]) ** 2
-    effort = np.array([[1 / (momentum * n) ** 2]])
     first, second = local_motion(inertia, n)
-    pitch = lqr(*first, np.diag(weights), effort)
-    both = lqr(*second, np.diag(np.r_[weights, weights]), effort * np.eye(2))
+    try:
+        pitch, both = (
+            lqr(StateSpace(A, B, np.eye(len(A))), np.tile(weights, B.shape[1]), 1 / (momentum * n) ** 2).K
+            for A, B in (first, second)
+        )
+    except (ArgumentError, NumericalError):
+        raise NumericalError(
+            "momentum_management: no gains are found: the gravity gradient needs moments of inertia that differ"
+        ) from None
     return pitch, both
 
 

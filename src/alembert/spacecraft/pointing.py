@@ -14,10 +14,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from alembert.arguments import Numbers, check_known, numbers, real
-from alembert.control.statespace import StateSpace
+from alembert.control import StateSpace, c2d
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
 from alembert.simulate.controllers import SymbolicLaw
@@ -285,9 +284,8 @@ def manage(
     J = _inertia("manage: inertia", inertia)
     pitch, roll_yaw = momentum_management(J, orbital_rate, angle=angle, momentum=momentum)
     for (A, B), K in zip(local_motion(J, orbital_rate), (pitch, roll_yaw), strict=True):
-        n, m = B.shape
-        held = scipy.linalg.expm(period * np.block([[A, B], [np.zeros((m, n + m))]]))
-        grows = float(np.abs(np.linalg.eigvals(held[:n, :n] - held[:n, n:] @ K)).max())
+        held = c2d(StateSpace(A, B, np.eye(len(A))), period)
+        grows = float(np.abs(np.linalg.eigvals(held.A - held.B @ K)).max())
         if not grows < 1:
             fastest = float(np.abs(np.linalg.eigvals(A - B @ K)).max())
             raise ArgumentError(
