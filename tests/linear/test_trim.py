@@ -213,6 +213,13 @@ def test_modes_of_a_body_are_fixed_by_name():
         # 2 kg, half a metre away
         assert abs(found.tau[0]) == pytest.approx(2.0 * G * 0.5, rel=1e-12)
     assert trim(model, fixed={"q:boom.bending_z_1": 0.0}).q[1] == 0
+    message = refusal(
+        model,
+        fixed={"q:boom": [0.1, 0.0], "q:boom_joint": 0.0},
+        free=["tau:boom_joint"],
+        error=NumericalError,
+    )
+    assert message.startswith("trim: no equilibrium found: mode 'boom.bending_z_1' lacks ")
 
 
 def test_conflicts_and_unknown_names():

@@ -579,9 +579,10 @@ def _nearest(problem: TrimProblem, at: TrimPoint, guess: TrimPoint) -> TrimPoint
 def _failure(problem: TrimProblem, r: Array) -> str:
     model = problem.model
     units, names = quantities.effort_units(model), model.speed_names
+    of_joints = model.space.joint_speed_names
     largest = np.argsort(-np.abs(r[: model.nv]), kind="stable")[:3]
     missing = ", ".join(
-        f"joint {names[k]!r} lacks {r[k]:.4g} {units[k]}"
+        f"{'joint' if names[k] in of_joints else 'mode'} {names[k]!r} lacks {r[k]:.4g} {units[k]}"
         for k in largest
         if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
@@ -597,10 +598,10 @@ def _failure(problem: TrimProblem, r: Array) -> str:
         if problem.size < model.nv
         else "; free an effort, or start from another guess"
     )
-    joint = next(j for j in model.joints if int(largest[0]) in range(model.nv)[model.v_slice(j.name)])
+    owner = next(o for o in model.space if o.v.start <= largest[0] < o.v.stop)
     if held:
         hint = _HOLD
-    if joint.type.kind == "free" and not problem.frames:
+    if owner.type.kind == "free" and not problem.frames:
         hint = "; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' for a frame FOOT"
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
 
