@@ -483,7 +483,8 @@ def momentum_management(
 
     States are angle and rate relative to the local axes, momentum and its integral, by axis; the law u = -K x is the torque
     that gyros give (on the craft -u), x by `angle` [rad] and `momentum` [N m s] weighted (Wie et al., J. Guidance 12 (1989)
-    634). The attitude goes to where the mean torque is zero, not to zero.
+    634). The attitude goes to where the mean torque is zero, not to zero. Products of inertia are not looked at: the craft's
+    axes are to be near its principal ones.
     """
     n = positive("momentum_management", "orbital_rate", orbital_rate)
     for what, value in (("angle", angle), ("momentum", momentum)):
