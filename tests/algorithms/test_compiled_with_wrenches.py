@@ -10,7 +10,7 @@ from dynamics_helpers import ROUNDING, states, tree
 from alembert import library
 from alembert.algorithms.table import TABLE, all_with
 from alembert.engine.target import host
-from alembert.errors import ArgumentError
+from refusals import refusal
 
 compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
@@ -84,12 +84,6 @@ def test_the_header_names_the_entries(tmp_path):
     text = model.export_c("inverse_dynamics", tmp_path, wrenches=["tool"])[0].read_text()
     assert "q[7]  in: joint1, joint2," in text
     assert "wrench_tool[6]  in: moment, then force on tool, in its axes" in text
-
-
-def refusal(function, *given, **more):
-    with pytest.raises(ArgumentError) as caught:
-        function(*given, **more)
-    return str(caught.value)
 
 
 def test_refusals(tmp_path):

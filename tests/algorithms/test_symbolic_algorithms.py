@@ -14,9 +14,10 @@ from alembert import Coupling, Fixed, Inertia, ModelBuilder, Revolute
 from alembert.algorithms import Compute
 from alembert.constraints import ConstrainedCompute
 from alembert.constraints.symbolic import ConstrainedSymbolic
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
 from alembert.model.methods import Methods
+from refusals import refusal
 
 REFERENCES = ("local", "world", "local_world_aligned")
 NOT_SYMBOLIC = {
@@ -265,12 +266,6 @@ def test_loops_and_couplings_are_refused(model, given):
     coupled = model.replace(couplings=(Coupling("gear", one[0], (one[1],), (2.0,)),))
     with pytest.raises(UnsupportedError, match="forward_dynamics: the coupling 'gear' would be ignored"):
         coupled.symbolic.forward_dynamics(given["q"], given["v"], given["a"])
-
-
-def refusal(function, *given, **more):
-    with pytest.raises(ArgumentError) as caught:
-        function(*given, **more)
-    return str(caught.value)
 
 
 def test_wrong_shapes_and_types_are_named():

@@ -159,7 +159,7 @@ def test_what_is_refused(tmp_path):
         ({"version": 1}, "version is 1, expected 2 or 3"),
         ({"step": 0}, "step is 0, expected a positive time"),
         ({"integrator": "rk5"}, "no integrator 'rk5'"),
-        ({"inputs": ["nothing"]}, "inputs: no joint 'nothing'"),
+        ({"inputs": ["nothing"]}, "inputs: no joint or degree of freedom 'nothing'"),
         ({"q0": [1.0]}, r"q0 has shape \(1,\)"),
         ({"name": "a-b"}, "is not a name in C"),
         ({"platforms": ["amiga"]}, "no platform 'amiga'"),
@@ -168,6 +168,12 @@ def test_what_is_refused(tmp_path):
     ):
         with pytest.raises(ArgumentError, match=message):
             al.deploy.fmu(model, at, **options)
+    builder = al.ModelBuilder("mast").body(
+        "boom", al.flexible.beam(1.0, 2.0, EI_y=50.0, bending_z=1), joint=al.Free()
+    )
+    for name in ("boom", "boom.bending_z_1"):
+        with pytest.raises(ArgumentError, match=r"inputs has 'boom\.bending_z_1', a mode of a flexible body"):
+            al.deploy.fmu(builder.build(), at, inputs=[name])
     with pytest.raises(ArgumentError, match=r"should end in \.fmu"):
         al.deploy.fmu(model, tmp_path / "m.zip")
     with pytest.raises(UnsupportedError, match="which cannot be compiled; give a casadi"):

@@ -58,7 +58,7 @@ def test_threads_give_the_same_bits(kernel, states, single, threads):
 
 def test_large_batches_use_threads(kernel, states, single, monkeypatch):
     monkeypatch.setattr(kernel_module, "THREAD_WORK", 100)
-    monkeypatch.setattr(kernel_module, "_processors", lambda: 3)
+    monkeypatch.setattr(kernel_module, "processors", lambda: 3)
     check(kernel(*states), single)
 
 

@@ -28,12 +28,7 @@ from alembert.joints import (
 )
 from alembert.joints.joint import ANGLE
 from alembert.spatial import Pose, so3
-
-
-def refusal(function, *arguments, **options):
-    with pytest.raises(ModelError) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
+from refusals import model_refusal as refusal
 
 
 @pytest.mark.parametrize("joint", [Revolute, Prismatic, Screw, Cylindrical])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from alembert import library
-from alembert.errors import ArgumentError
 from alembert.expression import Expression
 from alembert.joints import REGISTRY
 from alembert.library.random_tree import FACTORIES
 from alembert.model import WORLD, Placement
 from alembert.spatial import Pose
+from refusals import refusal
 
 SIZES = {  # bodies, nq, nv, actuators
     "pendulum": (1, 1, 1, 1),
@@ -38,12 +38,6 @@ def pose(model, frame, q):
         here = q[model.q_slice(joint.name)]
         X = X @ joint.placement.pose(model.parameter_values) @ type.placement(here)
     return X @ frame.placement.pose(model.parameter_values)
-
-
-def refusal(function, *arguments, **options):
-    with pytest.raises(ArgumentError) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def test_names():

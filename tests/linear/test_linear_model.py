@@ -7,14 +7,9 @@ from alembert import Inertia, ModelBuilder, library
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import Friction, Prismatic, Spring
 from alembert.linear import linearize
+from refusals import refusal
 
 G = 9.81
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def masses(count, stiffness=100.0, mass=2.0, *, damping=0.0, ground=True):

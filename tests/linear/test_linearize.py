@@ -14,16 +14,11 @@ from linear_helpers import (
 )
 
 from alembert import Inertia, ModelBuilder, library
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import UnsupportedError
 from alembert.joints import Free, Prismatic, Revolute, Spherical
 from alembert.linear import linearize
 from alembert.spatial.motion import ad
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
+from refusals import refusal
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 
 from alembert import Inertia, ModelBuilder, library
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import UnsupportedError
+from alembert.flexible import beam
 from alembert.joints import Free, Friction, Prismatic, Revolute, Spring
 from alembert.linear import decoupled_pd, linearize, lqr, place_poles
 from alembert.simulate import simulate
+from refusals import refusal
 
 ATTITUDE = ["attitude.wx", "attitude.wy", "attitude.wz"]
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def space_robot(stiffness=0.0):
@@ -169,6 +165,19 @@ def test_what_is_stable_by_itself_may_be_part_of_it():
     assert "the inputs reach: linear.reduced(" not in refusal(place_poles, part, [-1.0] * 6)
     swinging = panelled(damping=0.0)
     assert "'left'" not in refusal(lqr, linearize(swinging, swinging.neutral()), 1.0)
+
+
+def test_a_part_with_modes_is_named_so_that_it_can_be_taken():
+    builder = ModelBuilder("mast", gravity=(0, 0, 0))
+    builder.body(
+        "boom", beam(1.0, 1.0, EI_y=10.0, bending_z=2), joint=Revolute((0, 1, 0)), joint_name="hinge"
+    )
+    builder.body("other", Inertia.point(1.0), joint=Prismatic((1, 0, 0)))
+    model = builder.build()
+    linear = linearize(model, model.neutral(), inputs=["hinge"])
+    message = refusal(lqr, linear, np.eye(8), np.eye(1))
+    assert "linear.reduced(['hinge', 'boom'])" in message
+    assert len(linear.reduced(["hinge", "boom"]).state_names) == 6
 
 
 def test_a_model_that_rolls_is_printed():

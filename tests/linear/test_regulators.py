@@ -5,16 +5,10 @@ import pytest
 from linear_helpers import runge_kutta, state, tree
 
 from alembert import library
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import UnsupportedError
 from alembert.linear import decoupled_pd, linearize, lqr, place_poles, trim
 from alembert.verify.mechanisms import lin_yae_two_link
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
-
+from refusals import refusal
 
 # The paper gives no poles. Gains too low for the nonlinear weight lose the links from 1 rad (poles at -1 +- 1j do).
 REGULATORS = {

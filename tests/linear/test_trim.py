@@ -5,6 +5,7 @@ import pytest
 
 from alembert import Inertia, ModelBuilder, library
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
+from alembert.flexible import beam
 from alembert.joints import Limits, Prismatic, Revolute, Spring
 from alembert.linear import trim
 
@@ -199,6 +200,26 @@ def test_limits_are_told():
         AlembertWarning, match=r"limits at the equilibrium: tau:pan_joint = 19.62, actuator:jack = 19.62$"
     ):
         trim(model, fixed={"pan_joint": 0.0})
+
+
+def test_modes_of_a_body_are_fixed_by_name():
+    """A beam under its own weight, straight: the wall carries what it would bend by, and the joint its weight."""
+    builder = ModelBuilder("mast")
+    builder.body("boom", beam(1.0, 2.0, EI_y=50.0, bending_z=2), joint=Revolute((0, 1, 0)))
+    model = builder.build()
+    for fixed in ({"q:boom": [0.0, 0.0]}, {"q:boom.bending_z_1": 0.0, "q:boom.bending_z_2": 0.0}):
+        found = balanced(trim(model, fixed={**fixed, "q:boom_joint": 0.0}, free=["tau"]))
+        np.testing.assert_array_equal(found.q, 0)
+        # 2 kg, half a metre away
+        assert abs(found.tau[0]) == pytest.approx(2.0 * G * 0.5, rel=1e-12)
+    assert trim(model, fixed={"q:boom.bending_z_1": 0.0}).q[1] == 0
+    message = refusal(
+        model,
+        fixed={"q:boom": [0.1, 0.0], "q:boom_joint": 0.0},
+        free=["tau:boom_joint"],
+        error=NumericalError,
+    )
+    assert message.startswith("trim: no equilibrium found: mode 'boom.bending_z_1' lacks ")
 
 
 def test_conflicts_and_unknown_names():

@@ -5,19 +5,14 @@ import pytest
 from linear_helpers import close, differentiated, state, tree
 
 from alembert import Inertia, ModelBuilder
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import NumericalError
 from alembert.joints import Free, Revolute
 from alembert.linear import linearize, lqr, trim
 from alembert.simulate import simulate
 from alembert.verify.mechanisms import four_bars, parallelogram
+from refusals import refusal
 
 G = 9.81
-
-
-def refusal(function, *arguments, error=ArgumentError, **options):
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def craft():

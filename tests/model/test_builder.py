@@ -19,14 +19,9 @@ from alembert.model import (
     Sphere,
     Visual,
 )
+from refusals import model_refusal as refusal
 
 BALL = Inertia.sphere(1.0, 0.1)
-
-
-def refusal(function, *arguments, **options):
-    with pytest.raises(ModelError) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def arm():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from alembert.errors import ModelError
 from alembert.expression import Expression
 from alembert.model import Inertia, Placement
 from alembert.spatial import RigidInertia
+from refusals import model_refusal as refusal
 
 EPS = np.finfo(float).eps
 # Gauss-Legendre points of order 8 integrate the polynomials of second degree of every shape below exactly
@@ -44,12 +44,6 @@ def random_placement(seed):
     rng = np.random.default_rng(seed)
     q_wxyz = rng.normal(size=4)
     return Placement(rng.normal(size=3), q_wxyz / np.linalg.norm(q_wxyz))
-
-
-def refusal(function, *arguments, **options):
-    with pytest.raises(ModelError) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def test_box():

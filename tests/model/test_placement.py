@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from alembert.errors import ModelError
 from alembert.expression import Expression
 from alembert.model import Placement
 from alembert.spatial import Pose, so3
+from refusals import model_refusal as refusal
 
 EPS = np.finfo(float).eps
 
@@ -14,12 +14,6 @@ def random_placement(seed):
     rng = np.random.default_rng(seed)
     q_wxyz = rng.normal(size=4)
     return Placement(rng.normal(size=3), q_wxyz / np.linalg.norm(q_wxyz))
-
-
-def refusal(function, *arguments, **options):
-    with pytest.raises(ModelError) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def assert_same(X, Y, atol=20 * EPS):

@@ -158,7 +158,7 @@ def test_what_errors_are_worth_is_how_the_cost_changes(transcription):
     """(2) with signs: to first order, the cost without the errors of the intervals is J + sum lambda' (X - x)."""
     problem = examples.swing_up().problem
     solution, fine = (problem.solve(N, transcription=transcription) for N in (20, 640))
-    ends, costs, _ = mesh._Fine(solution).run(16)
+    ends, costs, _ = mesh.FineSteps(solution).run(16)
     # controls of the coarse mesh are not those of the fine one: what that costs is of second order, as is half of the rest
     found = float(mesh._worth(solution, ends).sum() + costs.sum() - solution.cost)
     assert found == pytest.approx(fine.cost - solution.cost, abs=0.01 * fine.cost)

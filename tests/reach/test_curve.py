@@ -180,6 +180,9 @@ def test_messages():
         (lambda: line.point(1.5), "s goes from 1.5 to 1.5, expected 0 to 1"),
         (lambda: line.at_fractions([0.5, np.nan]), "fractions goes from nan to nan, expected 0 to 1"),
         (lambda: line.reach([0, 0, 1], samples=0), "samples is 0, expected 2 or more"),
+        (lambda: line.straight([1, 0, 0], vertices=2), "vertices is 2, expected 3 or more"),
+        (lambda: line.poses([0.5], base=np.eye(2)), r"base has shape \(2, 2\), expected a rotation"),
+        (lambda: line.nearest([0.5, np.nan, 0]), "expected finite numbers"),
         (
             lambda: line.reach([0, 0, 1], clearance=np.nan),
             "clearance is nan, expected metres of zero or more",

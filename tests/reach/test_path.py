@@ -60,6 +60,22 @@ def test_an_arm_follows_a_line_within_its_limits():
     )
 
 
+def test_speeds_between_are_those_of_the_motion_where_coordinates_are_curved():
+    """Of a ball joint on a winding path: the derivative of q between configurations, and none jumps at one."""
+    builder = al.ModelBuilder("ball")
+    builder.body("ball", al.Inertia.box(1.0, (1, 1, 1)), joint=al.Spherical())
+    model = builder.build()
+    q = [model.neutral()]
+    for k in range(6):
+        q.append(model.integrate(q[-1], np.array([0.3 * np.cos(k), 0.3 * np.sin(k), 0.2])))
+    way = reach.time_scaled(model, q, speeds=1.0, accelerations=2.0)
+    t, h = np.linspace(0, way.duration, 40)[1:-1], 1e-5
+    moved = model.difference(way.at(model, t - h)[0], way.at(model, t + h)[0]) / (2 * h)
+    # h^2 of a third derivative of some 10, and rounding over h
+    np.testing.assert_allclose(way.at(model, t)[1], moved, atol=1e-8)
+    np.testing.assert_allclose(way.at(model, way.time - 1e-12)[1], way.v, atol=1e-9)
+
+
 def test_what_is_refused():
     model = hinge()
     for call, message in (

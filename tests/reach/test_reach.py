@@ -363,7 +363,7 @@ def test_messages_about_options(arm):
             {"restarts": -1, "start": np.zeros(7), "iterations": 1},
             "restarts is -1, expected a whole number from 0",
         ),
-        ({"fixed": ["joint9"]}, "fixed: no joint or speed 'joint9'"),
+        ({"fixed": ["joint9"]}, "fixed: no joint or degree of freedom 'joint9'"),
         ({"fixed": [f"joint{k}" for k in range(1, 8)]}, "no joint is left to move"),
         ({"start": [0.0]}, r"start has shape \(1,\)"),
         ({"limits": 3}, "limits is 3, expected True, False or a pair"),

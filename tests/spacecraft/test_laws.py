@@ -90,6 +90,18 @@ def test_momentum_management_is_stable():
     assert both.shape == (2, 8)
 
 
+@pytest.mark.parametrize("moments", [(6.8e7, 1.5e7, 7.4e7), (10.0, 12.0, 9.0), (1000.0, 1500.0, 800.0)])
+@pytest.mark.parametrize("momentum", [0.1, 1.0, 100.0])
+def test_gains_on_the_integrals_of_momentum(moments, momentum):
+    """Nothing depends on an integral but the law: Riccati's equation there is Q = K' R K, whatever the craft."""
+    n = 1.1e-3
+    pitch, both = momentum_management(np.diag(moments), n, momentum=momentum)
+    # weights (n/h)^2 and 1/(h n)^2; the last digits of rates and momenta of 1e6 times the size are lost
+    assert abs(pitch[0, 3]) == pytest.approx(n**2, rel=1e-8)
+    on_sums = both[:, [3, 7]]
+    np.testing.assert_allclose(on_sums.T @ on_sums, n**4 * np.eye(2), atol=1e-8 * n**4)
+
+
 def test_triad_and_quest_find_the_attitude():
     rng = np.random.default_rng(0)
     q = quaternion.from_scipy(Rotation.random(rng=rng))

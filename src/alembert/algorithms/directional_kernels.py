@@ -255,7 +255,7 @@ def plain(model: Model, name: str) -> Differentiable:
 def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
     _check_tree(model, mode, name)
     c = composed(model, mode, name, options)
-    found = _algorithm(model, mode, name, options, c)
+    found = _algorithm(model, name, options, c)
     inputs, outputs = arguments(model, mode, found)
 
     def build() -> KernelSource:
@@ -287,7 +287,7 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     if c is None:
         return kernel(model, "hessian", name, options)
     _check_tree(model, "hessian", name)
-    found = _algorithm(model, "hessian", name, options, c)
+    found = _algorithm(model, name, options, c)
     inputs, outputs = arguments(model, "hessian", found)
     front = Kernel(f"hessian({name})", inputs, outputs, key="", build=c.source)
     if name in ("forward_dynamics", "hybrid_dynamics"):
@@ -321,9 +321,7 @@ def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Co
     return compositions.of_program(model, TABLE[name])
 
 
-def _algorithm(
-    model: Model, mode: Mode, name: str, options: Options | None, c: Composition | None
-) -> Differentiable:
+def _algorithm(model: Model, name: str, options: Options | None, c: Composition | None) -> Differentiable:
     """Without making the graph of a large model."""
     if options is None:
         return plain(model, name)

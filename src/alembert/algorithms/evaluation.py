@@ -20,7 +20,7 @@ from alembert.algorithms.failures import Failures, Physical
 from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.results import HybridResult
 from alembert.algorithms.table import TABLE, known_as
-from alembert.arguments import check_known, common, mapping, numbers, unknown
+from alembert.arguments import check_known, common, mapping, numbers
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError
@@ -82,15 +82,10 @@ class Arguments:
 
     def named_slices(self, function: str, values: Mapping[str, Any] | None, what: str) -> dict[str, slice]:
         """The speeds of joints, or of single degrees of freedom, by their names."""
-        places = self.model.space.speed_places
         found: dict[str, slice] = {}
         named: set[int] = set()
         for name in mapping(function, what, values):
-            if name not in places and name not in self.model.joint_indices:
-                raise ArgumentError(
-                    unknown(f"{function}: {what}: no joint or degree of freedom", name, places)
-                )
-            s = places[name] if name in places else self.model.v_slice(name)
+            s = self.model.space.dof_slice(function, what, name)
             if named & set(range(s.start, s.stop)):
                 raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
             named |= set(range(s.start, s.stop))

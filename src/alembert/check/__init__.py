@@ -196,11 +196,7 @@ def _compare(
 
 
 def _worst(
-    name: str,
-    key: tuple[str, str],
-    pairs: list[tuple[Array, Array]],
-    labels: list[str],
-    least: float = 0.0,
+    name: str, key: tuple[str, str], pairs: list[tuple[Array, Array]], labels: list[str], least: float = 0.0
 ) -> ComparedDerivative:
     """`least` is the size below which a derivative is rounding of larger ones."""
     off = np.array([np.linalg.norm(np.ravel(x) - np.ravel(y)) for x, y in pairs])

@@ -364,11 +364,7 @@ class CommandGroup(TyperGroup):
 
 
 def command(
-    name: str,
-    *,
-    panel: str,
-    examples: Sequence[tuple[str, str]],
-    keys: Mapping[str, str] | None = None,
+    name: str, *, panel: str, examples: Sequence[tuple[str, str]], keys: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds a function as a command."""
     describe(name, panel=panel, examples=examples, keys=keys)
@@ -376,10 +372,6 @@ def command(
 
 
 def describe(
-    name: str,
-    *,
-    panel: str,
-    examples: Sequence[tuple[str, str]],
-    keys: Mapping[str, str] | None = None,
+    name: str, *, panel: str, examples: Sequence[tuple[str, str]], keys: Mapping[str, str] | None = None
 ) -> None:
     COMMANDS[name] = CommandEntry(name, panel, tuple(examples), dict(keys or {}))

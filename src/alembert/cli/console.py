@@ -215,10 +215,7 @@ Parameters = Annotated[
 
 
 def load_model(
-    text: str | Path,
-    floating: bool = False,
-    package_dirs: list[Path] | None = None,
-    strict: bool = False,
+    text: str | Path, floating: bool = False, package_dirs: list[Path] | None = None, strict: bool = False
 ) -> Model:
     from alembert.study.models import find_model
 

@@ -150,23 +150,14 @@ def whip() -> DemoScene:
     from alembert.simulate import simulate
 
     model = coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
-    run = simulate(
-        model,
-        np.zeros(12),
-        duration=10.0,
-        interval=0.01,
-        progress=False,
-    )
+    run = simulate(model, np.zeros(12), duration=10.0, interval=0.01, progress=False)
     tip = np.linalg.norm(np.gradient(model.frame_pose(run.q, "tip").translation, run.time, axis=0), axis=-1)
     return DemoScene(
         "A chain of 12 links falls",
         model,
         run.time,
         run.q,
-        {
-            "energy [J]": _energies(model, run),
-            "speed of the tip [m/s]": {"tip": tip},
-        },
+        {"energy [J]": _energies(model, run), "speed of the tip [m/s]": {"tip": tip}},
         [
             ("integrator", f"{run.integrator}, {run.steps} steps"),
             ("energy", f"kept to {run.report.energy_error:.0e} of the largest kinetic energy"),
@@ -228,10 +219,7 @@ def linkage() -> DemoScene:
         model,
         run.time,
         run.q,
-        {
-            "speeds [rad/s]": _named(model.speed_names, run.v),
-            "energy [J]": _energies(model, run),
-        },
+        {"speeds [rad/s]": _named(model.speed_names, run.v), "energy [J]": _energies(model, run)},
         [
             ("integrator", f"{report.integrator}, {run.steps} steps, projected onto the loop"),
             ("loop", f"closed to {report.constraint_error:.0e} m"),

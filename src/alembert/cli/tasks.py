@@ -426,19 +426,13 @@ task_command(
 )
 task_command(
     LinearizeTask,
-    (
-        "alembert linearize acrobot --position shoulder=pi/2",
-        "about the upright position: modes and matrices",
-    ),
+    ("alembert linearize acrobot --position shoulder=pi/2", "about the upright position: modes and matrices"),
     ("alembert linearize cart_pole --trim", "about the nearest equilibrium"),
     (
         "alembert linearize two_link --fixed shoulder=0.3 --fixed elbow=0.5 --save linear.mat --bode bode.png",
         "held there by its motors; for MATLAB, and a plot",
     ),
-    (
-        "alembert linearize arm7 --output frame:tool.position --json",
-        "from torques to the hand, for programs",
-    ),
+    ("alembert linearize arm7 --output frame:tool.position --json", "from torques to the hand, for programs"),
     ("alembert linearize humanoid --html modes.html", "see how it swings in each of its modes"),
 )
 task_command(

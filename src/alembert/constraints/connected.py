@@ -183,7 +183,7 @@ class Connected:
         if reference is None:
             a, f = self._by_links(rows, free, respond, alpha)
         else:
-            a, f = self._by_reference(reference, rows, free, respond, alpha, q_v)
+            a, f = self._by_reference(reference, rows, free, respond, alpha)
         wrenches = {}
         for name, r in rows.items():
             wrench = r.B.T @ f[name]
@@ -215,7 +215,7 @@ class Connected:
         return a, {name: f[int(starts[k]) : int(starts[k + 1])] for k, name in enumerate(rows)}
 
     def _by_reference(
-        self, reference: str, rows: Any, free: Any, respond: Any, alpha: Any, q_v: Any
+        self, reference: str, rows: Any, free: Any, respond: Any, alpha: Any
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """(3)"""
         self._check_reference(reference)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert import arguments
-from alembert.arguments import check_known, mapping
+from alembert.arguments import mapping
 from alembert.constraints import compiled, drives, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
@@ -361,12 +361,8 @@ def _check_acceleration(system: ConstraintSystem, s: States, t: RowTerms, k: int
 
 
 def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> Array:
-    """Indices of the speeds of joints, or of single degrees of freedom, by name."""
-    places = {**{o.name: o.v for o in model.space}, **model.space.speed_places}
-    found: list[int] = []
-    for name in arguments.names(function, what, names):
-        check_known(f"{function}: {what}: no joint or degree of freedom", name, places)
-        found += range(places[name].start, places[name].stop)
+    """Indices of the speeds of joints, or of single degrees of freedom, by name, ascending."""
+    found = model.space.dofs(function, what, arguments.names(function, what, names))
     return np.unique(np.array(found, dtype=int))
 
 

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number
+from alembert.arguments import check_known, is_number, real
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import static
@@ -465,8 +465,7 @@ def lightest(
     many.
     """
     for name, value in (("effort", effort), ("response", response)):
-        if not (np.isfinite(value) and value > 0):
-            raise ArgumentError(f"lightest: {name} is {value!r}, expected a limit above zero")
+        real("lightest", name, value, "a limit above zero", over=0.0)
     if feedback not in ("state", "output"):
         raise ArgumentError(f"lightest: feedback is {feedback!r}, expected 'state' or 'output'")
     return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain, "lightest"), effort, response).solve(

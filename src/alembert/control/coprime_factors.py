@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import real
 from alembert.control.arguments import takes_systems
 from alembert.control.hinf import hinfsyn
 from alembert.control.interconnection import alike, append, close, common_dt, same_units, series, static
@@ -138,8 +139,7 @@ def ncf_margin(G: StateSpace, K: StateSpace, *, sign: int = -1) -> float:
 @takes_systems()
 def ncfsyn(G: StateSpace, W1: Any = 1.0, W2: Any = 1.0, *, factor: float = 1.1) -> LoopShaping:
     """The controller (3) of the shaped plant W2 G W1, at `factor` times the least g; u = W1 K W2 y."""
-    if not factor >= 1:
-        raise ArgumentError(f"ncfsyn: factor is {factor!r}, expected 1 or more")
+    real("ncfsyn", "factor", factor, "1 or more", least=1.0)
     W1, W2 = (_weight(name, W, k, G.dt) for name, W, k in (("W1", W1, G.shape[1]), ("W2", W2, G.shape[0])))
     common_dt("ncfsyn", [G, W1, W2])
     shaped = W2 * G * W1

@@ -118,7 +118,7 @@ def hinfsyn(
         positive("hinfsyn", "gamma", gamma)
     positive("hinfsyn", "tolerance", tolerance)
     real("hinfsyn", "backoff", backoff, "zero or a positive number", least=0.0)
-    p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
+    p = divided(P, count(controls), count(measurements), scaled=True)
     wrong = violations(P, p)
     refuse("hinfsyn", wrong, ("i", "ii"))
     direct = _direct_level(p)
@@ -447,7 +447,7 @@ def dksyn(
             raise ArgumentError(
                 f"dksyn: frequency is {frequency.tolist()}, expected two or more in rad/s above zero"
             )
-    m, r = count(P.input_names, controls), count(P.output_names, measurements)
+    m, r = count(controls), count(measurements)
     z, w = P.shape[0] - r, P.shape[1] - m
     takes, gives = sum(b.columns for b in blocks), sum(b.rows for b in blocks)
     if (takes, gives) != (z, w):

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import ModalForm, modal_form
@@ -396,8 +397,7 @@ def c2d(G: StateSpace, dt: float, *, method: str = "zoh", prewarp: float | None 
     """(3), (4) or (5); `prewarp` is a frequency in rad/s at which "tustin" keeps the response."""
     if G.is_discrete:
         raise ArgumentError(f"c2d: the system is sampled already, every {G.dt:g} s")
-    if not (dt > 0 and np.isfinite(dt)):
-        raise ArgumentError(f"c2d: dt is {dt!r}, expected seconds above zero")
+    real("c2d", "dt", dt, "seconds above zero", over=0.0)
     _check_method("c2d", method, prewarp)
     A, B, C, D = G.matrices
     if method == "tustin":

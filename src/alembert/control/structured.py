@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import real
 from alembert.control import arguments
 from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
@@ -149,8 +150,7 @@ def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
 
 def pid(*, filter_time: float) -> ControllerStructure:
     """u = (k_p + k_i / s + k_d s / (filter_time s + 1)) y, one input and output; parameters k_p, k_i, k_d."""
-    if not filter_time > 0:
-        raise ArgumentError(f"pid: filter_time is {filter_time!r}, expected seconds above zero")
+    real("pid", "filter_time", filter_time, "seconds above zero", over=0.0)
     T = filter_time
     constant = np.array([[0.0, 0, 1], [0, -1 / T, 1], [0, 0, 0]])
     directions = np.zeros((3, 3, 3))
@@ -190,7 +190,7 @@ def tune(
     loops = []
     for P in listed:
         P = ordered("tune", P, controls, measurements, channel=False)
-        m, p = count(P.input_names, controls), count(P.output_names, measurements)
+        m, p = count(controls), count(measurements)
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
         loops.append(_Loop(P, m, p, structure))

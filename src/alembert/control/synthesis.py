@@ -102,7 +102,7 @@ def ordered(
             )
     columns = _last(function, "controls", P.input_names, controls)
     rows = _last(function, "measurements", P.output_names, measurements)
-    left = P.shape[1] - count(P.input_names, controls), P.shape[0] - count(P.output_names, measurements)
+    left = P.shape[1] - count(controls), P.shape[0] - count(measurements)
     if channel and not all(left):
         raise ArgumentError(
             f"{function}: beside {controls!r} controls and {measurements!r} measurements, {left[0]} inputs w and {left[1]} "
@@ -133,7 +133,7 @@ def divided(P: StateSpace, controls: int, measurements: int, *, scaled: bool = F
     )
 
 
-def count(names: Sequence[str], given: Any) -> int:
+def count(given: Any) -> int:
     return (
         int(given)
         if isinstance(given, (int, np.integer))
@@ -194,7 +194,7 @@ def h2syn(P: StateSpace, *, controls: Any, measurements: Any) -> Synthesis:
     `controls` and `measurements` are names of signals, or how many of the last ones.
     """
     P = ordered("h2syn", P, controls, measurements)
-    m, r = count(P.input_names, controls), count(P.output_names, measurements)
+    m, r = count(controls), count(measurements)
     p = divided(P, m, r)
     if not P.is_discrete and np.any(p.D11):
         raise ArgumentError(

@@ -21,7 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, names
+from alembert.arguments import names
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Expression
 from alembert.model import Model
@@ -170,12 +170,7 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     return found
 
 
-UNITS = {
-    "rad": {"rad": 1},
-    "m": {"m": 1},
-    "N.m": {"kg": 1, "m": 2, "s": -2},
-    "N": {"kg": 1, "m": 1, "s": -2},
-}
+UNITS = {"rad": {"rad": 1}, "m": {"m": 1}, "N.m": {"kg": 1, "m": 2, "s": -2}, "N": {"kg": 1, "m": 1, "s": -2}}
 """base units; rates of them are `/s` and `/s2`"""
 
 
@@ -273,16 +268,19 @@ def _open_references(
 
 def _driven(function: str, model: Model, inputs: Sequence[str] | None) -> list[int]:
     """Degrees of freedom whose efforts are inputs."""
-    places = model.space.speed_places
-    allowed = set(model.space.joint_speed_names)
-    chosen: list[int] = []
-    for name in names(function, "inputs", list(model.space.joint_speed_names) if inputs is None else inputs):
-        check_known(f"{function}: inputs: no joint", name, places)
-        chosen += range(places[name].start, places[name].stop)
+    of_joints = model.space.joint_speed_names
+    chosen = model.space.dofs(
+        function, "inputs", of_joints if inputs is None else names(function, "inputs", inputs)
+    )
     for k in chosen:
+        if model.speed_names[k] not in of_joints:
+            raise ArgumentError(
+                f"{function}: inputs has {model.speed_names[k]!r}, a mode of a flexible body, which nothing pushes "
+                "directly; expected joints"
+            )
         if chosen.count(k) > 1:
             raise ArgumentError(f"{function}: inputs has {model.speed_names[k]!r} twice, expected each once")
-    return [k for k in chosen if model.speed_names[k] in allowed]
+    return chosen
 
 
 def _check(function: str, system: Simulation) -> None:

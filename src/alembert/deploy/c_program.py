@@ -36,7 +36,7 @@ from alembert.lowering.routine import Parts, Routine
 from alembert.model import Model
 from alembert.simulate import closed_loops
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
-from alembert.simulate.step_code import SchemeManifold
+from alembert.simulate.step_code import SchemeManifold, Segments
 from alembert.spatial import quaternion
 
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
@@ -341,12 +341,7 @@ class _Maker:
         found = {"rate": "rate", "a": "a_found", "x_rate": "x_rate"}
         out = [found[name] for name in self.results]
         sizes = {**{name: self.sizes[name] for name in self.given}, **self.results}
-        sizes |= {
-            "a_found": self.model.nv,
-            "bad": 1,
-            "mask": self.rows,
-            "all_p": len(self.model.parameters),
-        }
+        sizes |= {"a_found": self.model.nv, "bad": 1, "mask": self.rows, "all_p": len(self.model.parameters)}
         steps: list[Step] = [
             Call("motion", [*self.given, "d"], [*out, "bad"]),
             When(
@@ -378,9 +373,7 @@ class _Maker:
         failed = ca.logic_not(ca.logic_and(back[0], back[1] < ca.inf))
         ended = ca.if_else(failed, ca.SX.nan(n - 2), back[2:])
         functions["ended"] = _function(
-            "ended",
-            {"back": back},
-            {"q": ended[: model.nq], "v": ended[model.nq :], "bad": failed},
+            "ended", {"back": back}, {"q": ended[: model.nq], "v": ended[model.nq :], "bad": failed}
         )
         tried: list[Step] = [
             Call("begin", ["q", "v"], ["back"]),
@@ -468,49 +461,30 @@ class _Maker:
     def _step(self, functions: dict[str, ca.Function], routines: dict[str, Routine]) -> None:
         """The functions between two calls of the derivatives, and the routine that calls them."""
         model, nv = self.model, self.model.nv
-        h = ca.SX.sym("h")
-        known = {"t": self.symbols["t"], "h": h, "q": self.symbols["q"], "v": self.symbols["v"]}
-        if self.sizes["x"]:
-            known["x"] = self.symbols["x"]
-        sizes = {name: self.sizes[name] for name in self.given} | {"h": 1}
-        steps: list[Step] = []
-
-        def segment(label: str, values: Mapping[str, Any]) -> None:
-            everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values.values()))
-            used = {name: x for name, x in known.items() if ca.depends_on(everything, x)}
-            functions[label] = _function(label, used, {f"{name}_out": ca.SX(x) for name, x in values.items()})
-            steps.append(Call(label, tuple(used), tuple(values)))
-            for name, x in values.items():
-                sizes[name] = ca.SX(x).numel()
-                known[name] = ca.SX.sym(name, sizes[name])
+        h, x = ca.SX.sym("h"), ("x",) if self.sizes["x"] else ()
+        moved = ("t", "q", "v", *x)
+        trace = Segments({"h": h, **{name: self.symbols[name] for name in moved}})
+        known = trace.known
 
         def at(time: Any, configuration: Any, speeds: Any) -> StatePoint:
             k = sum(name.startswith("a_") for name in known)
-            moving = {f"t_{k}": time, f"q_{k}": configuration, f"v_{k}": speeds[:nv]}
-            if self.sizes["x"]:
-                moving[f"x_{k}"] = speeds[nv:]
-            segment(f"stage{k}", moving)
-            given = [f"{name}_{k}" if name in "tqvx" else name for name in self.given]
-            found = [f"{name}_{k}" for name in self.results]
-            for name, size in self.results.items():
-                sizes[f"{name}_{k}"] = size
-                known[f"{name}_{k}"] = ca.SX.sym(f"{name}_{k}", size)
-            steps.append(Call("derivatives", given, found))
-            last = [known[name] for name in (f"x_{k}", f"x_rate_{k}") if name in known]
-            v, a = known[f"v_{k}"], known[f"a_{k}"]
-            if last:
-                v, a = ca.vertcat(v, last[0]), ca.vertcat(a, last[1])
+            values = time, configuration, speeds[:nv], speeds[nv:]
+            trace.segment(
+                f"stage{k}", {f"{name}_{k}": part for name, part in zip(moved, values, strict=False)}
+            )
+            given = [f"{name}_{k}" if name in moved else name for name in self.given]
+            trace.body.append(Call("derivatives", given, [f"{name}_{k}" for name in self.results]))
+            trace.add_buffers(**{f"{name}_{k}": size for name, size in self.results.items()})
+            v = ca.vertcat(*(known[f"{name}_{k}"] for name in moved[2:]))
+            a = ca.vertcat(*(known[f"{name}_{k}"] for name in self.results if name != "rate"))
             return StatePoint(known[f"t_{k}"], known[f"q_{k}"], v, a)
 
-        start = ca.vertcat(known["v"], known["x"]) if self.sizes["x"] else known["v"]
-        now = Now(known["t"], known["q"], start, ())
+        now = Now(known["t"], known["q"], ca.vertcat(*(known[name] for name in moved[2:])), ())
         manifold = SchemeManifold(model, symbolic=True)
         q1, v1, _ = SCHEMES[self.integrator].step(now, h, at, manifold)
-        ends = {"q_next": q1, "v_next": v1[:nv]}
-        if self.sizes["x"]:
-            ends["x_next"] = v1[nv:]
-        segment("finish", ends)
-        steps += [Copy(f"{name}_next", name) for name in "qvx" if f"{name}_next" in ends]
+        trace.segment("finish", {"q_next": q1, "v_next": v1[:nv], **{f"{name}_next": v1[nv:] for name in x}})
+        functions |= trace.functions
+        steps = [*trace.body, *(Copy(f"{name}_next", name) for name in moved[1:])]
         changed = [name for name in "qvxd" if self.sizes[name]]
         if self.constraints is not None:
             steps.append(Call("settle", ["u", "p"], ["q", "v", "d"]))
@@ -518,7 +492,7 @@ class _Maker:
             "step",
             ("t", "h", "u", "p"),
             tuple(changed),
-            sizes,
+            {**{name: self.sizes[name] for name in self.given}, "h": 1, **trace.temporaries},
             steps,
             f"One step of {self.integrator}: {', '.join(x for x in changed if x != 'd')} are advanced by h.",
         )

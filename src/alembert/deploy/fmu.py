@@ -30,10 +30,7 @@ from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model
 
 RUNTIME = Path(__file__).parent / "assets" / "fmi.c"
-FOLDERS = {
-    2: {"x86_64-linux": "linux64", "x86_64-windows": "win64", "x86_64-darwin": "darwin64"},
-    3: {},
-}
+FOLDERS = {2: {"x86_64-linux": "linux64", "x86_64-windows": "win64", "x86_64-darwin": "darwin64"}, 3: {}}
 """of binaries, where they are not called like the platform"""
 ROLES = {
     "state": {"causality": "output", "variability": "continuous", "initial": "exact"},

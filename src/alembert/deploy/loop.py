@@ -264,8 +264,7 @@ def realtime(
 
     `link` brings commands and takes states (`UdpLink`, `SharedLink`, or anything with `receive` and `send`). Commands are
     the efforts of all joints, or of those in `inputs`, or what a `controller` takes; it, `drives`, `sensors` and `forces`
-    are as in `al.deploy.fmu`. An ordinary
-    operating system promises no deadlines; the report says how they were kept.
+    are as in `al.deploy.fmu`. An ordinary operating system promises no deadlines; the report says how they were kept.
     """
     for what, value in (("duration", duration), ("rate", rate)):
         real("realtime", what, value, "a positive number", over=0.0)

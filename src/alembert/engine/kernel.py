@@ -449,7 +449,7 @@ class _Compiled:
         table = _words(len(layouts))(*layouts)
         blocks = -(-count // self.lanes)
         if threads is None:
-            threads = min(_LIMIT.threads or _processors(), blocks * self.work // THREAD_WORK)
+            threads = min(_LIMIT.threads or processors(), blocks * self.work // THREAD_WORK)
         threads = max(1, min(threads, blocks))
         if threads == 1:
             statuses = [self.batch(table, 0, count)]
@@ -501,7 +501,8 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 
 
 @functools.cache
-def _processors() -> int:
+def processors() -> int:
+    """That this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -279,7 +279,7 @@ def _shared_library(target: Target, group: str, number: int, lanes: int) -> Libr
         text = _shared_text(target, group, number, lanes).replace("define internal", "define")
         found = {}, compile_ir(text, target)
         cache.store(name, *found, cache.SHARED)
-    return Library(found[1], [f"alembert_{function}" for function in shared_functions(group, number)])
+    return Library(found[1], [f"alembert_{function}" for function in shared_functions(group)])
 
 
 def _shared_text(target: Target, group: str, number: int, lanes: int) -> str:

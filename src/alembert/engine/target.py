@@ -211,7 +211,7 @@ def _symbol(target: Target, group: str, function: str) -> str:
     return f"alembert_shared_{target.tag}_{group}_{function}"
 
 
-def shared_functions(group: str, lanes: int) -> list[str]:
+def shared_functions(group: str) -> list[str]:
     """What a group holds."""
     if group == "entries":
         return ["call", "into", "again"]

@@ -43,6 +43,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import scipy
 
+from alembert.arguments import is_number
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, scalar
 from alembert.flexible.beam_shapes import Shapes, family_of
@@ -529,12 +530,12 @@ def _check_numbers(
 ) -> None:
     """The other arguments of a beam."""
     for name, value in {**inertias, **shears}.items():
-        if value is not None and not (_is_number(value) and value >= 0):
+        if value is not None and not (is_number(value) and value >= 0):
             raise ModelError(f"beam: {name} is {value!r}, expected a number that is not negative")
     if not (
         isinstance(damping, tuple | list | np.ndarray)
         and len(damping) == 2
-        and all(isinstance(x, Expression) or _is_number(x) for x in damping)
+        and all(isinstance(x, Expression) or is_number(x) for x in damping)
     ):
         raise ModelError(f"beam: damping is {damping!r}, expected two numbers (a, b), of a M + b K")
     if tip is not None and not isinstance(tip, Inertia):
@@ -546,10 +547,6 @@ def _check_numbers(
             raise ModelError(
                 f"beam: node {name!r} is at {nodes[name]!r}; every beam has one of that name at {place:g}"
             )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
 
 
 def _checked_offset(mass_offset: Any) -> np.ndarray:

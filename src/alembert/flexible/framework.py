@@ -230,12 +230,7 @@ def _grounded(fe: FiniteElements, fixed: Mapping[Any, str] | Sequence[Any]) -> F
         return bars(full)[free][:, free]  # type: ignore[misc]
 
     return dataclasses.replace(
-        fe,
-        M=fe.M[free][:, free],
-        K=fe.K[free][:, free],
-        dofs=fe.dofs[free],
-        points=kept,
-        geometric=geometric,
+        fe, M=fe.M[free][:, free], K=fe.K[free][:, free], dofs=fe.dofs[free], points=kept, geometric=geometric
     )
 
 

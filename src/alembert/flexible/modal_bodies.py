@@ -77,7 +77,7 @@ def structure_body(
     D = np.einsum("pki,plj->klij", m[:, None, None] * phi, phi, optimize=True)
     mass, s = fe.mass, fe.mass * (fe.center - root.position)
     if not fe.own_points:
-        S, E, Ek, D = _as_the_matrix(fe, V, root.position, S, E, Ek, D)
+        S, E, Ek, D = _as_the_matrix(fe, V, root.position, Ek, D)
     K = V.T @ (fe.K @ V)
     K = np.diag(np.diag(K))  # orthogonal but for rounding
     chi, Tt, Tr = (
@@ -125,7 +125,7 @@ def _scaled(fe: FiniteElements, V: Array) -> tuple[Array, tuple[str, ...]]:
 
 
 def _as_the_matrix(
-    fe: FiniteElements, V: Array, origin: Array, S: Array, E: Array, Ek: Array, D: Array
+    fe: FiniteElements, V: Array, origin: Array, Ek: Array, D: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Sums over lumped masses, corrected where M knows better: int phi, int x x', int x x phi, int phi . phi."""
     R = fe.rigid_about(origin)

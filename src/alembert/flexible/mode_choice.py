@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, choice, is_number, numbers, whole
+from alembert.arguments import check_known, choice, numbers, real, whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.flexible.component_modes import (
@@ -75,8 +75,7 @@ class ModeRanking:
 
     def heavy(self, share: float) -> ComponentModes:
         """As few as carry the given share of what all of these carry, of mass and inertia each."""
-        if not (is_number(share) and 0 < share <= 1):
-            raise ArgumentError(f"heavy: share is {share!r}, expected a number above 0, at most 1")
+        real("heavy", "share", share, "a number above 0, at most 1", over=0.0, most=1.0)
         keep: set[int] = set()
         for column in self.masses.T:
             total = column.sum()
@@ -120,8 +119,7 @@ def rank_modes(
     b = participation("actuators", actuators or {})
     c = participation("sensors", sensors) if sensors is not None else b
     both = np.linalg.norm(b, axis=0) * np.linalg.norm(c, axis=0)
-    if not damping_ratio > 0:
-        raise ArgumentError(f"rank_modes: damping_ratio is {damping_ratio!r}, expected a positive number")
+    real("rank_modes", "damping_ratio", damping_ratio, "a positive number", over=0.0)
     z = float(damping_ratio)
     return ModeRanking(
         found,

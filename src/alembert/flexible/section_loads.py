@@ -226,12 +226,7 @@ def _with_cut(body: ModalBody, at: ModalNode, values: Mapping[str, float]) -> Mo
 
 
 def _cut_node(
-    place: ModalNode,
-    x_P: Array,
-    phi_P: Array,
-    W: Array,
-    a: Array,
-    values: Mapping[str, float],
+    place: ModalNode, x_P: Array, phi_P: Array, W: Array, a: Array, values: Mapping[str, float]
 ) -> ModalNode:
     x, phi, psi = (floats(value, values) for value in (place.position, place.shapes, place.rotations))
     n = len(phi)

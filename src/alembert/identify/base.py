@@ -25,11 +25,7 @@ import scipy
 
 from alembert.errors import ArgumentError
 from alembert.identify import regression
-from alembert.identify.regression import (
-    SMOOTHING,
-    CompiledRegressor,
-    compile_regressor,
-)
+from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
 from alembert.model.model import check_model
 from alembert.sensitivity.regressor import Parameter

@@ -337,11 +337,7 @@ def _basis(kind: Basis, t: Array, duration: float, size: int) -> tuple[Array, Ar
     if kind == "fourier":
         w = 2 * np.pi / duration * np.arange(1, size // 2 + 1)
         s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-        return (
-            np.hstack([s / w, (1 - c) / w]),
-            np.hstack([c, s]),
-            np.hstack([-w * s, w * c]),
-        )
+        return (np.hstack([s / w, (1 - c) / w]), np.hstack([c, s]), np.hstack([-w * s, w * c]))
     degree = 5
     inner = np.linspace(0.0, duration, size - degree + 1)
     knots = np.concatenate([np.zeros(degree), inner, np.full(degree, duration)])

@@ -274,11 +274,7 @@ _MEASURED, _PREDICTED, _PRIOR = "#8a8f98", "#c2410c", "#1d4ed8"
 
 
 def _figures(result: Identification, folder: str | Path | None) -> dict[str, Figure]:
-    made = {
-        "efforts": _efforts(result),
-        "residuals": _residuals(result),
-        "parameters": _parameters(result),
-    }
+    made = {"efforts": _efforts(result), "residuals": _residuals(result), "parameters": _parameters(result)}
     if folder is not None:
         where = made_folder(folder)
         for name, figure in made.items():

@@ -61,10 +61,7 @@ FACTORIES: dict[str, Factory] = {
 
 
 def example_joint(
-    kind: str,
-    rng: np.random.Generator | int | None = None,
-    *,
-    axis: Callable[[], Axis] | None = None,
+    kind: str, rng: np.random.Generator | int | None = None, *, axis: Callable[[], Axis] | None = None
 ) -> JointType:
     """A joint of the kind with random constants; `axis` gives its axes, by default `random_axis`."""
     rng = np.random.default_rng(rng)

@@ -313,25 +313,15 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
         width = model.nq if kind == "q" else model.nv
         point[kind][:] = model.compute.numbers("trim", f"fixed: {name!r}", value, width, batch=False)
         return list(range(model.nv))
-    if (
-        kind == "q"
-        and rest not in quantities.joint_names(model)
-        and rest in (*model.coordinate_names, *model.speed_names)
-    ):
-        joint = next(j for j in model.joints if rest.startswith(f"{j.name}."))
-        if not joint.type.is_vector_space:
+    for owner in model.space if kind == "q" else ():
+        one = rest != owner.name and rest in (*owner.coordinate_names, *owner.speed_names)
+        if one and not owner.type.is_vector_space:
             raise ArgumentError(
-                f"trim: fixed: {name!r}: the coordinates of a {joint.type.kind} joint are only fixed together, "
-                f"{joint.name!r}; to fix some of its directions, leave them out of free"
+                f"trim: fixed: {name!r}: the coordinates of a {owner.type.kind} joint are only fixed together, "
+                f"{owner.name!r}; to fix some of its directions, leave them out of free"
             )
     dofs = quantities.degrees_of_freedom(model, rest, "trim", "fixed")
-    where: Any = dofs
-    if kind == "q":
-        where = (
-            model.q_slice(rest)
-            if rest in quantities.joint_names(model)
-            else [model.coordinate_names.index(rest)]
-        )
+    where: Any = model.space.coordinate_places.get(rest, slice(0, 0)) if kind == "q" else dofs
     x = model.compute.numbers("trim", f"fixed: {name!r}", value)
     width = len(point[kind][where])
     if x.shape != (width,) and not (width == 1 and x.shape == ()):
@@ -589,9 +579,10 @@ def _nearest(problem: TrimProblem, at: TrimPoint, guess: TrimPoint) -> TrimPoint
 def _failure(problem: TrimProblem, r: Array) -> str:
     model = problem.model
     units, names = quantities.effort_units(model), model.speed_names
+    of_joints = model.space.joint_speed_names
     largest = np.argsort(-np.abs(r[: model.nv]), kind="stable")[:3]
     missing = ", ".join(
-        f"joint {names[k]!r} lacks {r[k]:.4g} {units[k]}"
+        f"{'joint' if names[k] in of_joints else 'mode'} {names[k]!r} lacks {r[k]:.4g} {units[k]}"
         for k in largest
         if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
@@ -607,10 +598,10 @@ def _failure(problem: TrimProblem, r: Array) -> str:
         if problem.size < model.nv
         else "; free an effort, or start from another guess"
     )
-    joint = next(j for j in model.joints if int(largest[0]) in range(model.nv)[model.v_slice(j.name)])
+    owner = next(o for o in model.space if o.v.start <= largest[0] < o.v.stop)
     if held:
         hint = _HOLD
-    if joint.type.kind == "free" and not problem.frames:
+    if owner.type.kind == "free" and not problem.frames:
         hint = "; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' for a frame FOOT"
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
 

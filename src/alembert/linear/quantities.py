@@ -75,14 +75,8 @@ def joint_names(model: Model) -> list[str]:
 
 
 def degrees_of_freedom(model: Model, name: str, function: str, argument: str) -> list[int]:
-    """The indices of a joint's degrees of freedom, or of the one that is named."""
-    if name in joint_names(model):
-        s = model.v_slice(name)
-        return list(range(s.start, s.stop))
-    if name in model.speed_names:
-        return [model.speed_names.index(name)]
-    known = [*joint_names(model), *model.speed_names]
-    raise ArgumentError(unknown(f"{function}: {argument}: no joint or degree of freedom", name, known))
+    """The indices of a joint's degrees of freedom, of a body's modes, or of the one that is named."""
+    return model.space.dofs(function, argument, [name])
 
 
 def is_joint_or_dof(model: Model, name: str) -> bool:
@@ -471,7 +465,12 @@ def expressions(
     """
     moved = model.space.difference(ca.SX(about), q)
     curved = model.space.curved
-    plain = {k: q[o.q][i] for o in model.space if o.type.is_vector_space for i, k in enumerate(_indices(o.v))}
+    plain = {
+        k: q[o.q][i]
+        for o in model.space
+        if o.type.is_vector_space
+        for i, k in enumerate(range(o.v.start, o.v.stop))
+    }
     frames = list(dict.fromkeys(row.frame for row in rows if row.kind == "frame"))
     vectors: dict[tuple[str, str], ca.SX] = {}
     if frames:
@@ -488,10 +487,6 @@ def expressions(
         else:
             found.append(moved[row.index] if curved[row.index] else plain[row.index])
     return found
-
-
-def _indices(s: slice) -> range:
-    return range(s.start, s.stop)
 
 
 def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:

@@ -147,13 +147,13 @@ def acting_on(A: Array, states: Iterable[int]) -> set[int]:
 
 
 def _short(linear: LinearModel, kept: set[int]) -> list[str]:
-    """Names that stand for the states: of joints or degrees of freedom where they are all there."""
-    model, names = linear.model, [linear.state_names[k] for k in sorted(kept)]
+    """Names that stand for the states: of joints, bodies with modes or degrees of freedom where they are all there."""
+    names = [linear.state_names[k] for k in sorted(kept)]
     found: list[str] = []
-    for joint in model.joints:
-        dofs = model.speed_names[model.v_slice(joint.name)]
+    for owner in linear.model.space:
+        dofs = owner.speed_names
         both = [d for d in dofs if f"q:{d}" in names and f"v:{d}" in names]
-        found += [joint.name] if dofs and len(both) == len(dofs) else both
+        found += [owner.name] if dofs and len(both) == len(dofs) else both
         found += [f"{kind}:{d}" for d in dofs for kind in "qv" if f"{kind}:{d}" in names and d not in both]
     return found
 

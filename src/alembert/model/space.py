@@ -24,7 +24,7 @@ Random configurations, which follow the couplings of a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, numbers
+from alembert.arguments import check_known, numbers, unknown
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import JointType, Limits
@@ -175,6 +175,18 @@ class Space:
         """Where in v: owners that have speeds, and single speeds, by name."""
         return _places(self.speed_names, [(owner.name, owner.v) for owner in self])
 
+    def dofs(self, function: str, what: str, names: Iterable[str]) -> list[int]:
+        """Where in v are the speeds of joints, of bodies with modes, or single ones, by name."""
+        return [k for name in names for k in range(self.nv)[self.dof_slice(function, what, name)]]
+
+    def dof_slice(self, function: str, what: str, name: str) -> slice:
+        """The same of one name."""
+        if name not in self.speed_places and all(owner.name != name for owner in self):
+            raise ArgumentError(
+                unknown(f"{function}: {what}: no joint or degree of freedom", name, self.speed_places)
+            )
+        return self.speed_places.get(name, slice(0, 0))  # a fixed joint has none
+
     def limits(self, which: str) -> Array:
         """`lower` or `upper` limits of the coordinates, `velocity` or `effort` limits of the speeds; infinite where none."""
         parts = []
@@ -286,9 +298,10 @@ class Space:
         x = numbers(function, "q", q)
         if x.ndim == 0 or x.shape[-1] != self.nq:
             raise ArgumentError(f"{function}: q has shape {x.shape}, expected (..., {self.nq})")
-        for o in self:
-            if not np.all(np.isfinite(x[..., o.q])):
-                raise ArgumentError(f"{function}: joint {o.name!r}: q is not finite")
+        if not np.isfinite(x).all():
+            name = next(o.name for o in self if not np.isfinite(x[..., o.q]).all())
+            raise ArgumentError(f"{function}: joint {name!r}: q is not finite")
+        for o in self.restricted:
             problem = o.type.problem(x[..., o.q])
             if problem:
                 raise ArgumentError(f"{function}: joint {o.name!r}: {problem}")

@@ -28,8 +28,9 @@ import casadi as ca
 import numpy as np
 
 from alembert.lowering.stage_loop import SHARED, StageLoop
+from alembert.optimal import mesh
+from alembert.optimal.mesh import FineSteps
 from alembert.optimal.plant import Momenta
-from alembert.optimal.schemes import classical_step
 from alembert.optimal.stages import Stages
 
 if TYPE_CHECKING:
@@ -97,9 +98,10 @@ class Accuracy:
 def simulate(solution: Solution) -> Accuracy:
     """Runge and Kutta's method of order 4 on ever shorter steps, until halving them changes nothing that is reported."""
     parts = 4
-    gaps = _gaps(solution, parts)
+    step = StageLoop(solution.problem.fine[0], [0, 0, 0, 0, SHARED, SHARED, 1, 0], backward=False)
+    gaps = _gaps(solution, parts, step)
     while parts < LARGEST_PARTS:
-        finer = _gaps(solution, 2 * parts)
+        finer = _gaps(solution, 2 * parts, step)
         parts *= 2
         change = np.max(np.abs(finer - gaps), initial=0.0)
         gaps = finer
@@ -108,8 +110,8 @@ def simulate(solution: Solution) -> Accuracy:
     names = solution.problem.plant.tangent_names
     sizes = np.where(np.isfinite(gaps), np.abs(gaps), np.inf)
     k, at = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
-    near = np.abs(_gaps(solution, parts, restart=True))
-    near = np.where(np.isfinite(near), near, np.inf)
+    fine = FineSteps(solution)
+    near = np.abs(fine.gaps(fine.run(parts)[0]))
     return Accuracy(
         float(sizes[k, at]),
         float(np.max(sizes[-1])),
@@ -128,8 +130,8 @@ def _moved(solution: Solution) -> Array:
     return np.maximum(way, 0.01 * np.max(way, initial=0.0) + 1e-9)
 
 
-def _gaps(solution: Solution, parts: int, *, restart: bool = False) -> Array:
-    """(N + 1, tangent): from the solution to the motion simulated from the start, or from each node, at the nodes."""
+def _gaps(solution: Solution, parts: int, step: StageLoop) -> Array:
+    """(N + 1, tangent): from the solution to the motion simulated from the start, at the nodes."""
     problem, N = solution.problem, solution.steps
     count = N * parts
     k, share = np.divmod(np.arange(count), parts)
@@ -138,44 +140,11 @@ def _gaps(solution: Solution, parts: int, *, restart: bool = False) -> Array:
     controls = np.concatenate(
         [solution.control_within(k, (share + c) / parts) for c in (0.0, 0.5, 1.0)], axis=1
     )
-    controls = np.ascontiguousarray(controls)
     x = np.empty((count + 1, problem.plant.chart.point))
     x[0] = solution.x[0]
-    step = _step(problem)
-    if not restart:
-        step(count, x, t, h, controls, problem.parameters, x)
-        return _difference(problem, solution.x, x[::parts])
-    ends = np.empty((N, x.shape[1]))
-    for i in range(N):
-        part = slice(i * parts, (i + 1) * parts)
-        x[0] = solution.x[i]
-        step(parts, x, t[part], h[part], controls[part], problem.parameters, x)
-        ends[i] = x[parts]
-    return _difference(problem, solution.x[1:], ends)
-
-
-def _difference(problem: Problem, x: Array, y: Array) -> Array:
-    """From x to y; inf where a motion has run away."""
-    finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    found = np.full((len(x), problem.plant.chart.tangent), np.inf)
-    found[finite] = problem.plant.chart.difference(x[finite], y[finite])
-    return found
-
-
-def _step(problem: Problem) -> StageLoop:
-    plant = problem.plant
-    chart, m = plant.chart, len(plant.controls)
-    x, t, h = ca.SX.sym("x", chart.point), ca.SX.sym("t"), ca.SX.sym("h")
-    u, p = ca.SX.sym("u", 3 * m), ca.SX.sym("p", len(problem.parameters))
-    first, middle, last = u[:m], u[m : 2 * m], u[2 * m :]
-
-    d, v, w = ca.SX.sym("d", chart.tangent), ca.SX.sym("v", m), ca.SX.sym("w")
-    slope = chart.chart_rate(d, plant.rate(w, chart.retract(x, d), v, p))
-    g = ca.Function("slope", [d, w, v, x, p], [slope])
-    points = [(t, first), (t + h / 2, middle), (t + h / 2, middle), (t + h, last)]
-    after = chart.retract(x, classical_step(lambda i, d: g(d, *points[i], x, p), h, chart.tangent))
-    function = ca.Function("optimal_check", [x, t, h, u, p], [after])
-    return StageLoop(function, [0, 0, 0, 0, SHARED, 1], backward=False)
+    given = t, h, np.ascontiguousarray(controls), problem.parameters, np.array([solution.duration])
+    step(count, x, *given, x, np.empty(count))
+    return mesh.gaps(problem, solution.x, x[::parts])
 
 
 AT_BOUND = 1e-3

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
@@ -247,10 +248,7 @@ class CompiledSolver:
             raise ArgumentError("compiled.solve: the duration of this problem is found, not given")
         if not (np.isfinite(T).all() and (T > 0).all()):
             raise ArgumentError(f"compiled.solve: duration is {duration!r}, expected seconds")
-        if isinstance(shift, bool) or not isinstance(shift, int | np.integer) or shift < 0:
-            raise ArgumentError(
-                f"compiled.solve: shift is {shift!r}, expected a number of intervals, 0 or more"
-            )
+        whole("compiled.solve", "shift", shift, "a number of intervals, 0 or more", least=0)
 
     def _restated(self, start: Any, end: Any, limits: Mapping[str, Any] | None) -> Problem:
         """The problem with other limits, and other ranges at its ends."""

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers
+from alembert.arguments import numbers, real, whole
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 Array = np.ndarray
@@ -128,10 +128,8 @@ def dynamic_programming(
     """
     names, axes = _axes(grid)
     R, low, high = _controls(controls, weight)
-    if not (isinstance(duration, int | float) and 0 < duration < np.inf):
-        raise ArgumentError(f"dynamic_programming: duration is {duration!r}, expected seconds")
-    if isinstance(records, bool) or not isinstance(records, int) or records < 2:
-        raise ArgumentError(f"dynamic_programming: records is {records!r}, expected 2 or more")
+    real("dynamic_programming", "duration", duration, "seconds", over=0.0)
+    whole("dynamic_programming", "records", records, "2 or more", least=2)
     x = list(np.meshgrid(*axes, indexing="ij"))
     terms = _Terms(axes, x, R, low, high, drift, effect, running, linear, noise, jumps)
     V = terms._fields("final", final(x) if final is not None else 0.0, ())

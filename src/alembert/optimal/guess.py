@@ -119,7 +119,7 @@ def straight(problem: Problem) -> Guess:
         controls[:, k] = _inside(row)
     if model is None:
         assert isinstance(problem.plant, System)
-        ends = [_stated(problem, rows) for rows in (problem.start, problem.end)]
+        ends = [_stated(rows) for rows in (problem.start, problem.end)]
         points = np.zeros((2, len(problem.plant.states)))
         for k, name in enumerate(problem.plant.states):
             first, last = (values.get(name) for values in ends)
@@ -199,7 +199,7 @@ def along_branch(problem: Problem, guess: Guess, held: list[str]) -> Guess:
     return Guess(where, np.array(points), guess.controls_at(where), guess.duration, guess.design)
 
 
-def _stated(problem: Problem, rows: list[Row]) -> dict[str, float]:
+def _stated(rows: list[Row]) -> dict[str, float]:
     return {row.component: _middle(row.lower, row.upper) for row in rows if row.component}
 
 

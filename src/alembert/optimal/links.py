@@ -28,6 +28,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -214,8 +215,7 @@ def impact(
     frames = [frame] if isinstance(frame, str) else list(frame)
     if not frames or not all(isinstance(name, str) for name in frames):
         raise ArgumentError(f"impact: frame is {frame!r}, expected the name of a frame, or several")
-    if not (isinstance(restitution, int | float) and 0 <= restitution <= 1):
-        raise ArgumentError(f"impact: restitution is {restitution!r}, expected a number from 0 to 1")
+    real("impact", "restitution", restitution, "a number from 0 to 1", least=0.0, most=1.0)
     along = None if directions is None else np.atleast_2d(np.asarray(directions, dtype=float))
     if along is not None and (along.shape[1:] != (3,) or not np.isfinite(along).all()):
         raise ArgumentError(f"impact: directions is {directions!r}, expected vectors of three numbers")

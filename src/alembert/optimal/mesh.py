@@ -170,7 +170,7 @@ def judged(solution: Solution) -> MeshErrors:
     """(1) of a solution."""
     if not (np.isfinite(solution.x).all() and np.isfinite(solution.controls).all()):
         return _unknown(solution, 0)
-    found = _judged(_Fine(solution))
+    found = _judged(FineSteps(solution))
     return found if found.is_known else _judged(_Implicit(solution))
 
 
@@ -180,7 +180,7 @@ def _unknown(solution: Solution, parts: int) -> MeshErrors:
     )
 
 
-def _judged(fine: _Fine) -> MeshErrors:
+def _judged(fine: FineSteps) -> MeshErrors:
     """(1) by these fine steps; NaN where halving them changes too much."""
     solution, N, n = fine.solution, fine.solution.steps, fine.problem.plant.chart.tangent
     parts = 4
@@ -274,7 +274,7 @@ def _ways(solution: Solution, between: Array) -> Array:
     return np.where(way > 0, way, 1.0)
 
 
-class _Fine:
+class FineSteps:
     """The fine steps of all intervals side by side."""
 
     largest = LARGEST_PARTS
@@ -315,12 +315,7 @@ class _Fine:
         return move
 
     def gaps(self, ends: Array) -> Array:
-        lost = ~np.isfinite(ends).all(axis=1)
-        found = self.problem.plant.chart.difference(
-            self.solution.x[1:], np.where(lost[:, None], self.solution.x[1:], ends)
-        )
-        found[lost] = np.inf
-        return found
+        return gaps(self.problem, self.solution.x[1:], ends)
 
     def outside(self, seen: list[tuple[Array, Array, Array]]) -> list[tuple[Violation, float]]:
         """Bounds that are not kept between nodes: the worst of each, with the room that it has."""
@@ -347,7 +342,7 @@ class _Fine:
         return sorted(found, key=lambda pair: -pair[0].amount / pair[1])
 
 
-class _Implicit(_Fine):
+class _Implicit(FineSteps):
     """Steps (3); costs by the trapezoidal rule."""
 
     largest = LARGEST_IMPLICIT
@@ -399,6 +394,14 @@ class _Implicit(_Fine):
             return after, h[0] * (rate + later.full())[0] / 2
 
         return move
+
+
+def gaps(problem: Problem, nodes: Array, ends: Array) -> Array:
+    """(N, tangent): from nodes to where a motion comes; inf where it has run away."""
+    there = np.isfinite(nodes).all(axis=1) & np.isfinite(ends).all(axis=1)
+    found = np.full((len(nodes), problem.plant.chart.tangent), np.inf)
+    found[there] = problem.plant.chart.difference(nodes[there], ends[there])
+    return found
 
 
 def bounded(problem: Problem) -> list[Row]:

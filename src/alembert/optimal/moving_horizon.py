@@ -23,6 +23,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
@@ -106,8 +107,7 @@ class MovingHorizonEstimator:
         tolerance: float = 1e-8,
         iterations: int = 100,
     ) -> None:
-        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-            raise ArgumentError(f"MovingHorizonEstimator: window is {window!r}, expected intervals from 1 on")
+        whole("MovingHorizonEstimator", "window", window, "intervals from 1 on")
         check(1, "sweep", tolerance, iterations, "auto")
         if isinstance(limits, Mapping) and "rate" in limits:
             raise UnsupportedError(

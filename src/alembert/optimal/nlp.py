@@ -365,9 +365,8 @@ def iterate(form: NlpForm, w: Array, y: Array, g: Array) -> Iterate:
         L = sum_k l + lambda_{k+1}' local(x_{k+1}, f) + nu_k' c + y_k' d,  with those of start (sigma) and end (eta)    (1)
 
     In the form `staged` the multipliers of its rows are slopes along the numbers of a point, whose parts along its tangent
-    vectors are -lambda. In the form `smallest`
-    those of matching momenta are the parts of lambda that belong to momenta, and since c depends on them by -1, and what a
-    stage displaces is its z,
+    vectors are -lambda. In the form `smallest` those of matching momenta are the parts of lambda that belong to momenta, and
+    since c depends on them by -1, and what a stage displaces is its z,
 
         nu = l_p + d_p' y - lambda_p,k,    0 = l_z + f_z' lambda_{k+1} + d_z' y + c_z' nu                          (2)
 

@@ -110,7 +110,7 @@ def solve_phases(
             it = guess._outcome.iterate
             place, known = (it.x, it.u, it.z), _warm(guess)
         else:
-            place = placed(phases, chain, made(phases, guess))
+            place = placed(chain, made(phases, guess))
         attempt, outcome = transcribed.attempts(
             place, known, options, is_solution=known is not None, stages=chain
         )
@@ -216,7 +216,7 @@ def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, b
     return guesses.along_branch(problem, found, held)
 
 
-def placed(phases: Phases, chain: Chain, given: Mapping[str, Guess]) -> tuple[Array, Array, Array]:
+def placed(chain: Chain, given: Mapping[str, Guess]) -> tuple[Array, Array, Array]:
     """x, u and z of all stages."""
     _, m, nz, _ = chain.sizes
     point = chain.segments[0].stages.chart.point

@@ -29,10 +29,10 @@ the latest first, infinite ones where there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -158,7 +158,7 @@ def weight_of(g: dict[str, ca.SX], k: int) -> ca.SX:
     )
 
 
-def column(rows: list[ca.SX]) -> ca.SX:
+def column(rows: Iterable[Any]) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
@@ -526,14 +527,12 @@ def check(
 ) -> None:
     if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
         raise ArgumentError(f"solve: time_limit is {time_limit!r}, expected seconds, or None for no limit")
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
+    whole("solve", "steps", steps, "a positive number of intervals")
     if solver not in SOLVERS:
         raise ArgumentError(unknown("solve: no solver", solver, SOLVERS))
     if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
         raise ArgumentError(f"solve: tolerance is {tolerance!r}, expected a number between 0 and 1")
-    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 0:
-        raise ArgumentError(f"solve: iterations is {iterations!r}, expected a whole number, 0 or more")
+    whole("solve", "iterations", iterations, "a whole number, 0 or more", least=0)
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
 

@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -31,6 +30,7 @@ from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import FREE, Chart, Mechanics, Moment, Momenta, Plant, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import Projected, Stretch, Transcription, moment_of
+from alembert.optimal.search_graphs import column
 from alembert.optimal.stage_derivatives import Opened, asked
 
 Array = np.ndarray
@@ -315,7 +315,7 @@ def cut(
             [
                 problem.cost.final(ends),
                 ca.vertcat(finish[1], around[back], *(value - row.lower for row, value in equal)),
-                _column([*(row.value(ends) for row in bounded), *(value for _, value in within)]),
+                column([*(row.value(ends) for row in bounded), *(value for _, value in within)]),
             ],
         ),
         parameters=parameters,
@@ -355,7 +355,7 @@ def _equations(
             v = ca.sparsify(ca.vertcat(*(given[name] for name in names)))
             M = plant.shared.symbolic.mass_matrix(x[:nq], parameters=plant.shared_values(p))
             values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
-    return _column(values.values())
+    return column(values.values())
 
 
 class _Rows:
@@ -386,17 +386,13 @@ class _Rows:
         self._upper.append(high)
 
     def expressions(self) -> ca.SX:
-        return _column(self._expressions)
+        return column(self._expressions)
 
     def bounds(self) -> tuple[Array, Array]:
         empty = np.empty((self.steps, 0))
         if not self.names:
             return empty, empty.copy()
         return np.column_stack(self._lower), np.column_stack(self._upper)
-
-
-def _column(rows: Any) -> ca.SX:
-    return ca.vertcat(ca.SX(0, 1), *rows)
 
 
 def _bernstein(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> list[ca.SX]:

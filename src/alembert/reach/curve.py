@@ -38,6 +38,7 @@ from alembert.reach import tasks
 from alembert.reach.solver import ReachSolver, solver
 from alembert.reach.tasks import ReachTask, custom
 from alembert.spatial import Pose
+from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -83,6 +84,7 @@ class ReferenceCurve:
         cls, end: Any, *, start: Any = (0.0, 0.0, 0.0), vertices: int = 6, degree: int | None = None
     ) -> ReferenceCurve:
         """A line from `start` to `end`, with vertices evenly along it."""
+        whole("reference curve", "vertices", vertices, "3 or more", least=3)
         a, b = (
             numbers("reference curve", name, x, 3, batch=False)
             for name, x in (("start", start), ("end", end))
@@ -152,6 +154,8 @@ class ReferenceCurve:
         """The place s that is nearest to a point, and its distance [m]; of one curve."""
         self._single("nearest")
         p = numbers("reference curve", "point", point, 3, batch=False)
+        if not np.isfinite(p).all():
+            raise ArgumentError(f"reference curve: point is {point!r}, expected finite numbers")
         s = np.linspace(0.0, 1.0, FINE + 1)
         k = int(np.argmin(np.sum((self.point(s) - p) ** 2, axis=-1)))
         low, high = s[max(k - 1, 0)], s[min(k + 1, FINE)]
@@ -180,7 +184,10 @@ class ReferenceCurve:
         s = np.atleast_1d(np.asarray(s, dtype=float))
         places = np.unique(np.concatenate([np.linspace(0.0, 1.0, FINE + 1), s]))
         t, p = self.tangent(places), self.point(places)
-        R = [_turn([0.0, 0.0, 1.0], t[0]) if base is None else _turn(np.asarray(base)[:, 2], t[0]) @ base]
+        first = np.eye(3) if base is None else numbers("reference curve", "base", base)
+        if first.shape != (3, 3):
+            raise ArgumentError(f"reference curve: base has shape {first.shape}, expected a rotation (3, 3)")
+        R = [_turn(first[:, 2], t[0]) @ first]
         for a, b in itertools.pairwise(t):
             R.append(_turn(a, b) @ R[-1])
         k = np.searchsorted(places, s)
@@ -380,7 +387,7 @@ def _turn(a: Any, b: Any) -> Array:
             "reference curve: its tangent turns back on the spot, or it starts against `base`"
         )
     w = np.cross(a, b)
-    K = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    K = skew(w)
     return np.asarray(np.eye(3) + K + K @ K / (1 + c))
 
 

@@ -227,9 +227,7 @@ class TaskLevels:
             "evaluate": ca.Function("evaluate", given, [ca.densify(values)]),
             "advance": ca.Function("advance", [x, new, bounds, settings], [advance]),
             "finish": ca.Function(
-                "finish",
-                [x],
-                [s["q"], ca.densify(s["errors"]), ca.vertcat(s["merit"], s["count"])],
+                "finish", [x], [s["q"], ca.densify(s["errors"]), ca.vertcat(s["merit"], s["count"])]
             ),
         }
         return Plan(

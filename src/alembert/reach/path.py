@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.arguments import numbers
@@ -52,17 +53,24 @@ class Trajectory:
         return f"<Trajectory: {len(self.time)} configurations in {self.duration:.4g} s>"
 
     def at(self, model: Model, time: Any) -> tuple[Array, Array]:
-        """q and v at other times, by the constant acceleration along the path between two configurations."""
-        t = np.clip(numbers("passage", "time", time), 0.0, self.duration)
+        """q and v at other times: between configurations a cubic in the chart about the first, with the speeds of both."""
+        t = np.clip(numbers("Trajectory.at", "time", time), 0.0, self.duration)
         k = np.clip(np.searchsorted(self.time, t, side="right") - 1, 0, len(self.time) - 2)
         h, step = t - self.time[k], (self.time[k + 1] - self.time[k])
-        leap = model.difference(self.q[k], self.q[k + 1])
-        # along the chord, with the speeds of both ends: a cubic of the fraction of the way
-        z = (h / step)[..., None]
-        v0, v1, w = self.v[k] * step[..., None], self.v[k + 1] * step[..., None], leap
+        z, step = (h / step)[..., None], step[..., None]
+        w = model.difference(self.q[k], self.q[k + 1])
+        e, x = ca.SX.sym("e", model.nv), ca.SX.sym("x", model.nv)
+        in_chart = ca.Function("in_chart", [e, x], [model.space.chart_rate(e, x)])
+        speed = ca.Function("speed", [e, x], [model.space.chart_jacobian(e) @ x])
+        v0, v1 = self.v[k] * step, _each(in_chart, w, self.v[k + 1] * step)
         way = v0 * z * (1 - z) ** 2 + w * z**2 * (3 - 2 * z) - v1 * z**2 * (1 - z)
         rate = v0 * (1 - z) * (1 - 3 * z) + 6 * w * z * (1 - z) + v1 * z * (3 * z - 2)
-        return model.integrate(self.q[k], way), rate / step[..., None]
+        return model.integrate(self.q[k], way), _each(speed, way, rate / step)
+
+
+def _each(f: ca.Function, e: Array, x: Array) -> Array:
+    """f of the rows (..., n) of both."""
+    return np.asarray(f(*(y.reshape(-1, y.shape[-1]).T for y in (e, x)))).T.reshape(e.shape)
 
 
 def follow(

@@ -5,6 +5,7 @@ What `reach` has found.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, common, names, numbers, real, whole
+from alembert.arguments import common, names, numbers, real, whole
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.reach.iteration import MOST, STRICT, USUAL, TaskLevels
 from alembert.reach.tasks import ReachTask, Symbols, read
@@ -157,12 +158,9 @@ def _solver(model: Model, given: Sequence[ReachTask], held: tuple[int, ...]) -> 
 
 
 def _held(model: Model, fixed: Sequence[str]) -> tuple[int, ...]:
-    places = model.space.speed_places
-    found = {k for owner in model.space.of_bodies.values() for k in range(owner.v.start, owner.v.stop)}
-    for name in names("reach", "fixed", fixed):
-        check_known("reach: fixed: no joint or speed", name, places)
-        found |= set(range(places[name].start, places[name].stop))
-    return tuple(sorted(found))
+    space = model.space
+    found = space.dofs("reach", "fixed", [*space.of_bodies, *names("reach", "fixed", fixed)])
+    return tuple(sorted(set(found)))
 
 
 class ReachSolver:
@@ -191,13 +189,9 @@ class ReachSolver:
         self._coordinates = np.array(list(self.problem.bounded.values()), dtype=int)
         self._still = self._not_moving()
         self._starts: dict[tuple[bytes, int], tuple[np.random.Generator, list[Array]]] = {}
-        self._settings: dict[tuple[float, int, float, float], Array] = {}
-        self._length = model.nq, f"; the model has {model.nq} coordinates"
-        self._widths, self._adds = self.problem.widths, model.space.is_vector_space
-        self._has_parameters = bool(model.parameters)
+        self._widths = self.problem.widths
         self._last_asked: tuple[Any, ...] = ()
         """what was found to be numbers"""
-        self._all_asked = bool(self._asked.all())
         self._is_quick = len(self.problem.levels) == 1 and not self.problem.has_preferences
         """whether a start that gets there does so in few iterations"""
 
@@ -221,29 +215,13 @@ class ReachSolver:
         tasks = [task for task, own in zip(self.tasks, asked, strict=True) if own]
         return _solver(self.model, tasks, self._held), np.flatnonzero(np.repeat(asked, self._widths))
 
-    def _numbers(self, tolerance: float, iterations: int, patient: float, ratio: float = USUAL) -> Array:
-        """As the kernel takes them."""
-        key = (tolerance, iterations, patient, ratio)
-        if key not in self._settings:
-            if len(self._settings) > 64:
-                self._settings.clear()
-            self._settings[key] = np.array(key)
-        return self._settings[key]
-
-    def _run(
-        self, start: Array, data: Array, bounds: Array, settings: Array, last: tuple[Array, ...]
-    ) -> tuple[Array, Array, Array]:
-        """The kernel on one target: q, errors, and merit and iterations."""
-        q, errors, status = self.kernel(start, data, bounds, settings, *last)
-        return q, errors, status
-
     def _is_reached(self, errors: Array, tolerance: float) -> bool:
-        values = (errors if self._all_asked else errors[self._asked]).tolist()
-        return all(e <= tolerance for e in values)
+        """Of one target."""
+        return all(e <= tolerance for e in errors.tolist()) or bool(self._are_reached(errors, tolerance))
 
     def _are_reached(self, errors: Array, tolerance: float) -> Array:
-        """(...), of a batch."""
-        return np.asarray(np.all(errors[..., self._asked] <= tolerance, axis=-1))
+        """(...)"""
+        return np.asarray((errors[..., self._asked] <= tolerance).all(axis=-1))
 
     def __repr__(self) -> str:
         return f"<ReachSolver {', '.join(task.name for task in self.tasks)}>"
@@ -286,8 +264,8 @@ class ReachSolver:
         if start is None:
             q0 = self._middle(bounds)
         else:
-            q0 = numbers("reach", "start", start, *self._length)
-            if not (self._adds and _is_finite(q0)):
+            q0 = numbers("reach", "start", start, model.nq, f"; the model has {model.nq} coordinates")
+            if not (model.space.is_vector_space and _is_finite(q0)):
                 model.space.check("reach", q0)
             if batch or q0.ndim > 1:
                 batch = common("reach", [("targets", batch), ("start", q0.shape[:-1])])
@@ -298,7 +276,7 @@ class ReachSolver:
             real("reach", "tolerance", tolerance, "a positive number", over=0.0)
             self._last_asked = asked
         last: tuple[Array, ...] = ()
-        if self._has_parameters:
+        if model.parameters:
             p = model.compute.parameter_array("reach", parameters)
             batch = common("reach", [("targets", batch), ("parameters", p.shape[:-1])])
             last = (p,)
@@ -306,16 +284,7 @@ class ReachSolver:
             raise ArgumentError(f"reach: the model {model.name!r} has no parameters")
         search = _Search(self, data, bounds, last, float(tolerance), iterations, restarts, seed)
         q, errors, iterated, reached, attempts = search.many(q0, batch) if batch else search.one(q0)
-        result = Reached(
-            q,
-            reached,
-            errors,
-            self._units,
-            tolerance,
-            attempts,
-            iterated,
-            self._first,
-        )
+        result = Reached(q, reached, errors, self._units, tolerance, attempts, iterated, self._first)
         if not quiet and not (np.all(reached) if batch else reached):
             warn(f"reach: {result.message}")
         return result
@@ -339,10 +308,9 @@ class ReachSolver:
                     raise ArgumentError(
                         f"reach: the target of {task.name!r} has shape {x.shape}, expected finite numbers (..., {width - 1})"
                     )
-        if len(values) == 1 and values[0].ndim == 1:
-            data = np.empty(self._widths[0])
-            data[0], data[1:] = tasks[0].weight, values[0]
-            return data, ()
+        if all(x.ndim == 1 for x in values):
+            rows = [(task.weight, *x.tolist()) for task, x in zip(tasks, values, strict=True)]
+            return np.array([entry for row in rows for entry in row]), ()
         shapes = [(task.name, x.shape[:-1]) for task, x in zip(tasks, values, strict=True)]
         batch = common("reach", shapes)
         data = np.empty((*batch, sum(self._widths)))
@@ -450,14 +418,14 @@ class _Search:
     def one(self, start: Array) -> tuple[Array, Array, int, bool, int]:
         """q, errors, iterations, whether it is reached, and the starts that were tried; of one target."""
         by, tolerance = self.by, self.tolerance
-        settings = by._numbers(tolerance, self.short, 0.0)
-        q, errors, status = by._run(start, self.data, self.bounds, settings, self.last)
+        settings = _settings(tolerance, self.short)
+        q, errors, status = by.kernel(start, self.data, self.bounds, settings, *self.last)
         tried, reached = 1, by._is_reached(errors, tolerance)
         while not reached and tried <= self.restarts:
             q0 = by._start_at(tried, self.bounds, self.seed, start)
             if tried == QUICK:
-                settings = by._numbers(tolerance, self.most, 0.0)
-            found = by._run(q0, self.data, self.bounds, settings, self.last)
+                settings = _settings(tolerance, self.most)
+            found = by.kernel(q0, self.data, self.bounds, settings, *self.last)
             tried += 1
             reached = by._is_reached(found[1], tolerance)
             if reached or not found[2][0] >= status[0]:
@@ -468,7 +436,7 @@ class _Search:
             reached = by._is_reached(errors, tolerance)
         elif not reached:
             given, more = self._patient(q[None], start[None], self.data[None], [x[None] for x in self.last])
-            found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
+            found = by.kernel(*given, self.bounds, _settings(tolerance, MOST, 1.0), *more)
             k, good = self._best(found)
             if good[0] or found[2][k[0], 0] <= status[0]:
                 q, errors, status = (x[k[0]] for x in found)
@@ -492,7 +460,7 @@ class _Search:
 
         def follow(by: ReachSolver, q: Array, ratio: float) -> tuple[Array, Array, Array]:
             of = data if by is self.by else data[:, places]
-            settings = by._numbers(self.tolerance, MOST, 1.0, ratio)
+            settings = _settings(self.tolerance, MOST, 1.0, ratio)
             found: tuple[Array, Array, Array] = by.kernel(q, of, self.bounds, settings, *last)
             return found
 
@@ -537,7 +505,7 @@ class _Search:
         while len(left):
             most = np.where(attempts[left] <= QUICK, self.short, self.most)
             stage = STAGE if by._is_quick and len(left) > FEW else int(most.max())
-            settings = by._numbers(tolerance, stage, 0.0)
+            settings = _settings(tolerance, stage)
             given = (
                 (at, data, *last) if len(left) == total else (at[left], data[left], *(x[left] for x in last))
             )
@@ -567,7 +535,7 @@ class _Search:
             reached[lost] = by._are_reached(found[1], tolerance)
         elif len(lost):
             given, more = self._patient(q[lost], starts[lost], data[lost], [x[lost] for x in last])
-            found = by.kernel(*given, self.bounds, by._numbers(tolerance, MOST, 1.0), *more)
+            found = by.kernel(*given, self.bounds, _settings(tolerance, MOST, 1.0), *more)
             k, good = self._best(found)
             better = good | (found[2][k, 0] <= merit[lost])
             to, k = lost[better], k[better]
@@ -576,6 +544,12 @@ class _Search:
         shaped = lambda x: x.reshape(*batch, x.shape[-1])  # noqa: E731
         each = (iterated.reshape(batch), reached.reshape(batch), attempts.reshape(batch))
         return shaped(q), shaped(errors), *each
+
+
+@functools.lru_cache(maxsize=64)
+def _settings(tolerance: float, iterations: int, patient: float = 0.0, ratio: float = USUAL) -> Array:
+    """As the kernel takes them."""
+    return np.array([tolerance, iterations, patient, ratio])
 
 
 def _is_finite(x: Array) -> bool:
@@ -596,10 +570,6 @@ def _row(weight: float, x: Pose) -> Array | None:
 def _flat(x: Any) -> Array:
     if isinstance(x, Pose) or (hasattr(x, "rotation") and hasattr(x, "translation")):
         R, p = np.asarray(x.rotation, dtype=float), np.asarray(x.translation, dtype=float)
-        if R.shape == (3, 3) and p.shape == (3,):
-            found = np.empty(12)
-            found[:9], found[9:] = R.ravel(), p
-            return found
         return np.concatenate([R.reshape(*R.shape[:-2], 9), p], axis=-1)
     found = numbers("reach", "target", x)
     return found if found.ndim else found[None]

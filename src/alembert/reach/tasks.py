@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, names, numbers, real, whole
+from alembert.arguments import names, numbers, real, whole
 from alembert.errors import ArgumentError
 from alembert.model import WORLD
 from alembert.spatial import Pose, se3, so3
@@ -312,10 +312,7 @@ def posture(
 
     def rows(s: Symbols, t: ca.SX) -> TaskRows:
         space = s.model.space
-        places = space.speed_places
-        for joint in chosen or ():
-            check_known("reach: posture: no joint", joint, places)
-        own = list(range(space.nv)) if chosen is None else [k for j in chosen for k in _indices(places[j])]
+        own = list(range(space.nv)) if chosen is None else space.dofs("reach", "posture", chosen)
         r = space.difference(t, s.q)
         D = s.along(lambda q: space.difference(t, q))
         return TaskRows(r[own], D[own, :], ())
@@ -424,10 +421,6 @@ def _moved(X: Pose, residual: Callable[[ca.SX, ca.SX], ca.SX]) -> tuple[ca.SX, c
     r = residual(X.rotation @ (ca.SX.eye(3) + skew(d[:3])), X.translation + X.rotation @ d[3:])
     value, slope = ca.substitute([r, ca.jacobian(r, d)], [d], [ca.SX.zeros(6)])
     return value, slope
-
-
-def _indices(s: slice) -> range:
-    return range(s.start, s.stop)
 
 
 def _axes(axes: str) -> list[int]:

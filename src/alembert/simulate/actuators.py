@@ -69,8 +69,7 @@ class Gear:
             raise ArgumentError(f"Gear: ratio is {self.ratio!r}, expected a number other than zero")
         for name in ("inertia", "viscous", "coulomb"):
             value = getattr(self, name)
-            if not (is_number(value) and value >= 0):
-                raise ArgumentError(f"Gear: {name} is {value!r}, expected zero or more")
+            real("Gear", name, value, "zero or more", least=0.0)
 
     def on(self, joint: Joint) -> Joint:
         """The joint with the rotor and its friction."""

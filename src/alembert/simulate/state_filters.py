@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.arguments import check_known, numbers, unknown
+from alembert.arguments import check_known, numbers, real, unknown, whole
 from alembert.control.quadratic import Correction, covariance_root, triangular_root
 from alembert.control.quadratic import correction as corrected
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -117,8 +117,7 @@ class StateFilter:
             )
         if not 0 <= center < 1:
             raise ArgumentError(f"StateFilter: center is {center!r}, expected a weight from 0 to less than 1")
-        if not isinstance(steps, int) or steps < 1:
-            raise ArgumentError(f"StateFilter: steps is {steps!r}, expected a whole number from 1")
+        whole("StateFilter", "steps", steps, "a whole number from 1")
         inputs = Inputs(parameters=parameters, gravity=gravity, forces=forces)
         self.model = inputs.model(model)
         self.kind, self.center, self.steps = kind, float(center), steps
@@ -159,10 +158,7 @@ class StateFilter:
                 raise ArgumentError(
                     unknown("StateFilter: drift: no estimated parameter", str(name), self.estimated)
                 )
-            if not (np.isfinite(value) and value >= 0):
-                raise ArgumentError(
-                    f"StateFilter: drift of {name!r} is {value!r}, expected zero or a positive number"
-                )
+            real("StateFilter", f"drift of {name!r}", value, "zero or a positive number", least=0.0)
         return np.array([float(drift.get(name, 0.0)) for name in self.estimated])
 
     def _instrument(self, given: Any) -> Instrument:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -279,17 +279,44 @@ def override(plant: StepModel, x: Any, given: Any, *, of_q: bool) -> Any:
     return ca.vertcat(*parts)
 
 
-class Tracer:
+class Segments:
+    """A computation on symbols that calls what is no expression: functions of what lies between the calls, and all calls."""
+
+    def __init__(self, known: Mapping[str, ca.SX]) -> None:
+        """`known` are the buffers that come in."""
+        self.known = dict(known)
+        self.functions: dict[str, ca.Function] = {}
+        self.temporaries: dict[str, int] = {}
+        self.body: list[Step] = []
+
+    def add_buffers(self, **sizes: int) -> None:
+        """Buffers that a call fills: known from here on."""
+        self.temporaries |= sizes
+        self.known |= {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+
+    def segment(self, label: str, values: Mapping[str, Any]) -> None:
+        """A function from what is known to new buffers."""
+        everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values.values()))
+        used = {name: x for name, x in self.known.items() if _depends(everything, x)}
+        sizes = {name: ca.SX(x).numel() for name, x in values.items()}
+        everything = ca.cse(everything)
+        ends = np.cumsum([0, *sizes.values()]).tolist()
+        parts = [ca.densify(everything[a:b]) for a, b in itertools.pairwise(ends)]
+        labels = [f"{name}_out" for name in values]
+        self.functions[label] = ca.Function(label, list(used.values()), parts, list(used), labels)
+        self.body.append(Call(label, tuple(used), tuple(values)))
+        self.add_buffers(**sizes)
+
+
+class Tracer(Segments):
     """Runs a scheme on symbols and writes down the calls."""
 
     def __init__(self, plant: StepModel, layout: Layout) -> None:
-        self.plant, self.layout = plant, layout
-        self.sources: dict[str, KernelSource] = {}
-        self.temporaries: dict[str, int] = {}
-        self.body: list[Step] = []
-        model = plant.model
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
-        self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
+        super().__init__({"state": state, "start": start, "step": step})
+        self.plant, self.layout = plant, layout
+        self.kernels: dict[str, KernelSource] = {}
+        model = plant.model
         if plant.flows:
             self.known["parameters"] = ca.SX.sym("parameters", len(model.parameters))
         self.loops = None
@@ -298,10 +325,10 @@ class Tracer:
                 model, wrenches=plant.wrenches, held=plant.prescribed, reading=plant.reading
             )
         if self.loops is not None:
-            self.sources |= self.loops.sources
+            self.kernels |= self.loops.sources
             self.temporaries |= self.loops.temporaries
             masks = [state[layout["chosen"]], ca.SX.ones(plant.rows["chosen"])]
-            self.sources["masks"] = FunctionSource(ca.Function("masks", [state], masks))
+            self.functions["masks"] = ca.Function("masks", [state], masks)
             self.body.append(Call("masks", ("state",), ("chosen", "active")))
         self.free_roots = FreeRoots(model, np.array(plant.prescribed or [False] * model.nv))
         """what reads reactions may read the velocity as well"""
@@ -309,118 +336,87 @@ class Tracer:
             self.free_roots.roots.clear()
         self.joined = self.loops is None and plant.is_one_function
         if self.joined:
-            self.sources["accelerations"] = FunctionSource(plant.accelerations(self.free_roots))
+            self.functions["accelerations"] = plant.accelerations(self.free_roots)
         elif self.loops is None:
-            self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
+            self.kernels["dynamics"], self.inputs, self.outputs = plant.dynamics()
         if not self.joined and (plant.controller is not None or plant.elements is not None):
             symbols = plant.symbols()
             total, rate = plant.all_efforts(*symbols.values())
             given = [x for x in symbols.values() if x.numel()]
             found = [ca.densify(ca.cse(total)), *([ca.densify(rate)] if plant.states else [])]
-            self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
+            self.functions["controller"] = ca.Function("controller", given, found)
         self.effort = "effort"
         sampling = plant.sampling
         if sampling is not None:
-            self.sources |= sampling.sources
+            self.kernels |= sampling.sources
             self.temporaries |= sampling.temporaries
             if sampling.acting:
                 self.effort = "total_effort"
                 self.temporaries[self.effort] = model.nv
-                self.sources["total"] = FunctionSource(sampling.total())
+                self.functions["total"] = sampling.total()
                 held = Offset("state", layout["remembered"].start)
                 self.body.append(Call("total", ("effort", held), (self.effort,)))
         if plant.motion is not None and self.loops is None:
             free = 1.0 - np.array(plant.prescribed, dtype=float)
-            self.sources["free"] = FunctionSource(ca.Function("free", [], [ca.SX(free)]))
+            self.functions["free"] = ca.Function("free", [], [ca.SX(free)])
             self.temporaries |= {"free": model.nv, "all_effort": model.nv}
             self.body.append(Call("free", (), ("free",)))
+
+    @property
+    def sources(self) -> dict[str, KernelSource]:
+        return self.kernels | {name: FunctionSource(f) for name, f in self.functions.items()}
 
     def at(self, t: ca.SX, q: ca.SX, v: ca.SX) -> StatePoint:
         plant, model = self.plant, self.plant.model
         k = sum(key.startswith("a_") for key in self.known)
-        names = {key: f"{key}_{k}" for key in ("t", "q", "v", "a", "tau", "a_given")}
+        t_k, q_k, v_k, a_k = (f"{key}_{k}" for key in "tqva")
         v, x = v[: model.nv], v[model.nv :]
-        values = [t, q, v]
-        outputs = [names["t"], names["q"], names["v"]]
+        values = {t_k: t, q_k: q, v_k: v}
         if plant.motion is not None:
             q_p, v_p, a_p = plant.motion(t)
-            values = [t, override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False), a_p]
-            outputs.append(f"given_{k}")
-        states: tuple[str, ...] = ()
-        if plant.states:
-            states = (f"x_{k}",)
-            values.append(x)
-            outputs += states
+            values[q_k] = override(plant, q, q_p, of_q=True)
+            values[v_k] = override(plant, v, v_p, of_q=False)
+            values[f"given_{k}"] = a_p
+        states = (f"x_{k}",) if plant.states else ()
+        rates = dict.fromkeys((f"rate_{k}",) if plant.states else (), plant.states)
+        values |= dict.fromkeys(states, x)
         parameters = "parameters"
         if plant.flows:
             parameters = f"parameters_{k}"
-            values.append(plant.at_present(self.known["parameters"], x))
-            outputs.append(parameters)
-        speeds = names["v"]
-        if self.free_roots.roots and not self.joined:
+            values[parameters] = plant.at_present(self.known["parameters"], x)
+        speeds = v_k
+        apart = bool(self.free_roots.roots) and not self.joined
+        if apart:
             speeds = f"u_{k}"
-            values += self.free_roots.symbolic_apart(values[2])
-            outputs += [speeds, f"away_{k}"]
-        self.segment(f"stage{k}", values, outputs)
+            values[speeds], values[f"away_{k}"] = self.free_roots.symbolic_apart(values[v_k])
+        self.segment(f"stage{k}", values)
         effort = self.effort
-        rates: tuple[str, ...] = ()
+        given = (effort, t_k, q_k, v_k, *states, *((parameters,) if model.parameters else ()))
         if self.joined:
-            rates = (f"rate_{k}",) if plant.states else ()
-            self.temporaries |= dict.fromkeys(rates, plant.states)
             wrench = ("wrench",) if plant.wrenches else ()
-            more = (parameters,) if model.parameters else ()
-            inputs = (effort, *outputs[:3], *states, *more, *wrench)
-            self.body.append(Call("accelerations", inputs, (names["a"], *rates)))
-        if "controller" in self.sources:
-            effort = names["tau"]
+            self.body.append(Call("accelerations", (*given, *wrench), (a_k, *rates)))
+        elif "controller" in self.functions:
+            effort = f"tau_{k}"
             self.temporaries[effort] = model.nv
-            more = (parameters,) if model.parameters else ()
-            if plant.states:
-                rates = (f"rate_{k}",)
-                self.temporaries[rates[0]] = plant.states
-            self.body.append(
-                Call("controller", (self.effort, *outputs[:3], *states, *more), (effort, *rates))
-            )
-        buffers = {"q": names["q"], "v": speeds, "tau": effort, "a_given": f"given_{k}"}
-        buffers["parameters"] = parameters
-        self.temporaries[names["a"]] = model.nv
+            self.body.append(Call("controller", given, (effort, *rates)))
         if self.loops is not None:
-            self.body += self.loops.accelerations(
-                names["t"], names["q"], speeds, effort, names["a"], buffers["a_given"]
-            )
+            self.body += self.loops.accelerations(t_k, q_k, speeds, effort, a_k, f"given_{k}")
         elif not self.joined:
-            self.body.append(
-                Call(
-                    "dynamics",
-                    [buffers.get(key, key) for key in self.inputs],
-                    [names["a"], *self.outputs[1:]],
-                )
-            )
-        self.known[names["a"]] = ca.SX.sym(names["a"], model.nv)
-        for rate in rates:
-            self.known[rate] = ca.SX.sym(rate, plant.states)
-        t, q, v, a = (self.known[names[key]] for key in ("t", "q", "v", "a"))
-        if self.free_roots.roots and not self.joined:
+            buffers = {
+                "q": q_k,
+                "v": speeds,
+                "tau": effort,
+                "a_given": f"given_{k}",
+                "parameters": parameters,
+            }
+            inputs = [buffers.get(key, key) for key in self.inputs]
+            self.body.append(Call("dynamics", inputs, [a_k, *self.outputs[1:]]))
+        self.add_buffers(**{a_k: model.nv}, **rates)
+        t, q, v, a = (self.known[name] for name in (t_k, q_k, v_k, a_k))
+        if apart:
             a = a - self.known[f"away_{k}"]
         moving = ca.vertcat(v, *(self.known[x] for x in states))
         return StatePoint(t, q, moving, ca.vertcat(a, *(self.known[rate] for rate in rates)))
-
-    def segment(self, label: str, values: list[ca.SX], outputs: list[str]) -> None:
-        """A function from what is known to new buffers, which are known from here on."""
-        everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values))
-        used = {name: x for name, x in self.known.items() if _depends(everything, x)}
-        everything = ca.cse(everything)
-        ends = np.cumsum([0, *(ca.SX(x).numel() for x in values)]).tolist()
-        found = [ca.densify(everything[a:b]) for a, b in itertools.pairwise(ends)]
-        function = ca.Function(label, list(used.values()), found)
-        self.sources[label] = FunctionSource(function)
-        self.body.append(Call(label, list(used), outputs))
-        for name, value in zip(outputs, values, strict=True):
-            if name == "next":
-                continue
-            size = ca.SX(value).numel()
-            self.temporaries[name] = size
-            self.known[name] = ca.SX.sym(name, size)
 
     def chart_rates(self) -> None:
         """The rates at the time `start` where q = integrate(base, e), into `rate`; and, into `q_at`, `v_at` and `total`, the
@@ -429,12 +425,12 @@ class Tracer:
         e, moving = state[layout["e"]], layout.moving(state)
         space, nv = plant.model.space, plant.model.nv
         at = self.at(self.known["start"], space.integrate(state[layout["q"]], e), moving)
-        total = "tau_0" if "controller" in self.sources else self.effort
+        total = "tau_0" if "controller" in self.functions else self.effort
         efforts = [total] if plant.reading is None else [total, "load"]
         self.known |= {name: ca.SX.sym(name, nv) for name in efforts}
         rate = ca.vertcat(space.chart_rate(e, moving[:nv]), at.a)
         acting = sum((self.known[name] for name in efforts[1:]), self.known[efforts[0]])
-        self.segment("rates", [rate, at.q, at.v[:nv], acting], ["rate", "q_at", "v_at", "total"])
+        self.segment("rates", {"rate": rate, "q_at": at.q, "v_at": at.v[:nv], "total": acting})
 
     def settled(self) -> None:
         """The state (q, v) with its prescribed part at the time `start`, and loops closed around it, into `back`."""
@@ -444,7 +440,7 @@ class Tracer:
         if plant.motion is not None:
             q_p, v_p, _ = plant.motion(self.known["start"])
             q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)
-        self.segment("moved", [q, v], ["q_end", "v_end"])
+        self.segment("moved", {"q_end": q, "v_end": v})
         self.body += self.loops.projection("q_end", "v_end")
 
     def run(self, scheme: Scheme, *, starting: bool) -> None:
@@ -465,7 +461,7 @@ class Tracer:
             parts["x"] = x
         if self.loops is not None:
             nq = plant.model.nq
-            self.segment("moved", [q, v], ["q_end", "v_end"])
+            self.segment("moved", {"q_end": q, "v_end": v})
             self.body += self.loops.projection("q_end", "v_end")
             back = self.known["back"] = ca.SX.sym("back", self.temporaries["back"])
             done = ca.vertcat(back[2:])
@@ -474,18 +470,18 @@ class Tracer:
             parts["chosen"] = state[layout["chosen"]]
         if plant.sampling is not None:
             parts["remembered"] = state[layout["remembered"]]
-        self.segment("finish", [layout.symbolic(state[0] + 1, known, q=q, v=v, **parts)], ["next"])
+        self.segment("finish", {"next": layout.symbolic(state[0] + 1, known, q=q, v=v, **parts)})
+        del self.temporaries["next"]
         if plant.sampling is not None:
             places = (layout[name].start for name in ("q", "v", "remembered"))
             if plant.flows:
-                self.segment("mass", [plant.at_present(self.known["parameters"], x)], ["parameters_end"])
+                self.segment("mass", {"parameters_end": plant.at_present(self.known["parameters"], x)})
             self.body += plant.sampling.steps(
                 "next", *places, parameters="parameters_end" if plant.flows else "parameters"
             )
             for k, place, message in plant.burnt:
                 full, gone = ca.SX.sym("parameters", len(plant.model.parameters)), ca.SX.sym("burnt")
-                left = ca.Function("left", [full, gone], [full[place] - gone])
-                self.sources[f"left{k}"] = FunctionSource(left)
+                self.functions[f"left{k}"] = ca.Function("left", [full, gone], [full[place] - gone])
                 told = plant.sampling.at(f"reading:{message}", "next", layout["remembered"].start)
                 self.body.append(
                     Call(f"left{k}", ("parameters", told), (Offset("next", layout["x"].start + k),))

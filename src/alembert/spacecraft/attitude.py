@@ -42,10 +42,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from alembert import arguments
-from alembert.arguments import Numbers, numbers, positive
+from alembert.arguments import Numbers, numbers, positive, real
+from alembert.control import StateSpace, lqr
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
@@ -58,6 +58,7 @@ from alembert.spatial.arrays import (
     is_symbolic,
     matrix,
     sin,
+    skew,
     solve,
     symmetric,
     vector,
@@ -162,10 +163,7 @@ class AttitudeFilter:
         b, r = (np.asarray(x, dtype=float) / np.linalg.norm(x) for x in (body, inertial))
         expected = np.asarray(quaternion.to_matrix(self.q), dtype=float).T @ r
         across = np.linalg.svd(expected[None])[2][1:]  # of a direction two components can be off
-        skew = np.array(
-            [[0, -expected[2], expected[1]], [expected[2], 0, -expected[0]], [-expected[1], expected[0], 0]]
-        )
-        H = np.hstack([across @ skew, np.zeros((2, 3))])
+        H = np.hstack([across @ skew(expected), np.zeros((2, 3))])
         return self._corrected(across @ (b - expected), H, np.full(2, sigma))
 
     def _corrected(self, y: Any, H: Any, sigma: Array) -> AttitudeFilter:
@@ -372,8 +370,7 @@ def gains(inertia: Numbers, frequency: float, damping_ratio: float = 0.7071) -> 
     J = np.diag(_tensor("gains", inertia))
     if not (np.all(J > 0) and positive("gains", "frequency", frequency)):
         raise ArgumentError(f"gains: inertia has the moments {J.tolist()}, expected positive ones")
-    if not damping_ratio >= 0:
-        raise ArgumentError(f"gains: damping_ratio is {damping_ratio!r}, expected zero or more")
+    real("gains", "damping_ratio", damping_ratio, "zero or more", least=0.0)
     return J * frequency**2, 2 * damping_ratio * frequency * J
 
 
@@ -486,26 +483,24 @@ def momentum_management(
 
     States are angle and rate relative to the local axes, momentum and its integral, by axis; the law u = -K x is the torque
     that gyros give (on the craft -u), x by `angle` [rad] and `momentum` [N m s] weighted (Wie et al., J. Guidance 12 (1989)
-    634). The attitude goes to where the mean torque is zero, not to zero.
+    634). The attitude goes to where the mean torque is zero, not to zero. Products of inertia are not looked at: the craft's
+    axes are to be near its principal ones.
     """
     n = positive("momentum_management", "orbital_rate", orbital_rate)
     for what, value in (("angle", angle), ("momentum", momentum)):
         positive("momentum_management", what, value)
 
-    def lqr(A: Array, B: Array, Q: Array, R: Array) -> Array:
-        try:
-            P = scipy.linalg.solve_continuous_are(A, B, Q, R)
-        except np.linalg.LinAlgError:
-            raise NumericalError(
-                "momentum_management: no gains are found: the gravity gradient needs moments of inertia that differ"
-            ) from None
-        return np.linalg.solve(R, B.T @ P)
-
     weights = 1 / np.array([angle, angle * n, momentum, momentum / n]) ** 2
-    effort = np.array([[1 / (momentum * n) ** 2]])
     first, second = local_motion(inertia, n)
-    pitch = lqr(*first, np.diag(weights), effort)
-    both = lqr(*second, np.diag(np.r_[weights, weights]), effort * np.eye(2))
+    try:
+        pitch, both = (
+            lqr(StateSpace(A, B, np.eye(len(A))), np.tile(weights, B.shape[1]), 1 / (momentum * n) ** 2).K
+            for A, B in (first, second)
+        )
+    except (ArgumentError, NumericalError):
+        raise NumericalError(
+            "momentum_management: no gains are found: the gravity gradient needs moments of inertia that differ"
+        ) from None
     return pitch, both
 
 

@@ -5,9 +5,8 @@
     wheels = [reaction_wheel(builder, f"wheel_{a}", "hub", axis, inertia=0.05, torque=0.2, speed=600) for a, axis in ...]
     slosh_pendulum(builder, "fuel", "hub", mass=40, length=0.3, at=(0, 0, -0.4))
 
-A wheel's imbalance is its centre of mass and its products of inertia, a slosh mass a body, a gimbal a joint: nothing
-is added
-to the equations of motion by hand, so momentum is kept by all of them. What devices do with commands is in
+A wheel's imbalance is its centre of mass and its products of inertia, a slosh mass a body, a gimbal a joint: nothing is
+added to the equations of motion by hand, so momentum is kept by all of them. What devices do with commands is in
 `alembert.spacecraft.flight`.
 """
 
@@ -92,8 +91,7 @@ def reaction_wheel(
     """A wheel on a body: the joint and the body are called `name`, its motor `name_motor`.
 
     `inertia` is about the axis; `mass` is by default that of a disc of 0.2 m radius. Friction is viscous [N m s] and of
-    Coulomb [N m]. The static imbalance [kg m] sets the centre of mass off the axis, the dynamic one [kg m^2] is a
-    product of
+    Coulomb [N m]. The static imbalance [kg m] sets the centre of mass off the axis, the dynamic one [kg m^2] is a product of
     inertia: a wheel at Omega then pushes with U Omega^2.
     """
     who = f"reaction_wheel {name!r}"

@@ -31,7 +31,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import Vector, numbers
+from alembert.arguments import Vector, numbers, real
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalars
 from alembert.joints import Free
@@ -400,8 +400,7 @@ class Environment:
         Below 100 km the tables of the atmosphere do not reach, and the air grows so dense that no step of a flight in
         orbit is short enough.
         """
-        if not (np.isfinite(height) and height >= 0):
-            raise ArgumentError(f"entry: height is {height!r}, expected zero or more metres")
+        real("entry", "height", height, "zero or more metres", least=0.0)
         frame = frame or model.bodies[0].name
         model.frame(frame)
 
@@ -429,8 +428,7 @@ class Environment:
     ) -> tuple[Array, Array]:
         """q and v of a model on an orbit: its free joint (the first, or by name) put there, all others neutral and at rest.
 
-        `attitude` is "lvlh", "inertial", or a unit quaternion (wxyz) of the body in the world. `rate` [rad/s] is the
-        angular
+        `attitude` is "lvlh", "inertial", or a unit quaternion (wxyz) of the body in the world. `rate` [rad/s] is the angular
         velocity in body axes, relative to inertial space; by default that of the local axes with "lvlh", otherwise none.
         `offset` [m] places the body beside the orbit, in local axes (x along the track, z down), at rest there.
         """

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import Numbers
+from alembert.arguments import Numbers, whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, Places
@@ -183,8 +183,7 @@ def igrf(year: float, degree: int = 13) -> Harmonics:
         raise ArgumentError(
             f"igrf: {year:.1f} is outside {years[0]:.0f} to {years[-1]:.0f}, for which there are coefficients"
         )
-    if not 1 <= degree <= 13:
-        raise ArgumentError(f"igrf: degree is {degree!r}, expected 1 (a dipole) to 13")
+    whole("igrf", "degree", degree, "1 (a dipole) to 13", most=13)
     C, S = np.zeros((degree + 1, degree + 1)), np.zeros((degree + 1, degree + 1))
     for row in rows:
         n, m = int(row[0]), int(row[1])

@@ -1,16 +1,15 @@
 """Flight software next to the dynamics: tasks with rates, phases, priorities and delays, and the hardware they command.
 
 A task is a pure function of the time and of messages: what sensors delivered, what other tasks wrote, what it wrote itself
-before (its memory). Messages are kept by the run's schedule: a run has one course whatever its rates, and one that
-is resumed, or
-run again in an ensemble, goes the same way.
+before (its memory). Messages are kept by the run's schedule: a run has one course whatever its rates, and one that is
+resumed, or run again in an ensemble, goes the same way.
 
     def control(t, m):                       # m maps names to arrays
         u = quaternion_feedback(m["stars"], m["rate"], ...)
         return {"wheels": wheel_torques(wheels, u)}
 
-    software = FlightSoftware([FlightTask("control", control, period=0.1, reads=("stars", "rate"), writes={"wheels":
-    np.zeros(3)})])
+    task = FlightTask("control", control, period=0.1, reads=("stars", "rate"), writes={"wheels": np.zeros(3)})
+    software = FlightSoftware([task])
     hardware = Hardware(model, {"wheels": wheels}, period=0.1)
     run = al.simulate(model, q0, v0, controller=software.controllers(hardware), sensors=[...], ...)
 
@@ -64,10 +63,9 @@ class FlightTask:
     It is a Python function of numbers, one of expressions in `alembert.simulate.SymbolicLaw(...)`, a `casadi.Function` of t
     and of what it reads, one by one, with results named after what it writes, or a `SharedFunction` of a C library.
 
-    `writes` has the first values of its messages; others read them `delay` [s] after the task was asked. `reads` are
-    names of
-    sensors, of messages of other tasks, or of its own. `duration` [s] is what it takes on the processor. Of the sensors in
-    `counts_once`, each sample counts once, as in a filter: their period has to be the task's.
+    `writes` has the first values of its messages; others read them `delay` [s] after the task was asked. `reads` are names
+    of sensors, of messages of other tasks, or of its own. `duration` [s] is what it takes on the processor. Of the sensors
+    in `counts_once`, each sample counts once, as in a filter: their period has to be the task's.
     """
 
     name: str
@@ -269,7 +267,7 @@ class Hardware:
             tau = tau + at.efforts(wrenches)
         if held:
             tau = self._servos(at, tau, held)
-        good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= _HUGE)
+        good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= HUGE)
         count = sum(self.width(group) for group in self.devices.values())
         tau = ca.if_else(good == count, tau, ca.SX.nan(model.nv))
         found = {"efforts": tau, "propellant": before + burnt, "saturated": ca.fmax(saturated, supply < 1)}
@@ -322,7 +320,8 @@ _BURNT = "burnt"
 """the message with the mass that is gone [kg], the mean over the period"""
 _BEYOND = 1.05
 """times its speed: so fast a wheel does not turn"""
-_HUGE = 1e300
+HUGE = 1e300
+"""beyond it an entry of an expression is no number"""
 
 
 def _clip(x: Any, most: float) -> Any:

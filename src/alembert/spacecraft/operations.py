@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import Numbers, Vector
+from alembert.arguments import Numbers, Vector, real, whole
 from alembert.errors import ArgumentError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Prismatic, Revolute, Spring, Universal
 from alembert.model import Box, Inertia, Model, ModelBuilder, Placement, Visual
@@ -194,8 +194,7 @@ def approach(
 def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: Any) -> tuple[Event, Capture]:
     """The event of a capture, and what it attaches (for `Latch` and `Separate`). `limits` and `joint` are those of
     `Capture`. Ports that start within reach are captured at once, if their limits allow it."""
-    if not reach > 0:
-        raise ArgumentError(f"docking: reach is {reach!r}, expected a positive distance")
+    real("docking", "reach", reach, "a positive distance", over=0.0)
     for frame in (a, b):
         model.frame(frame)
     capture = Capture(a, b, **limits)
@@ -212,8 +211,7 @@ def latching(capture: Capture, time: float) -> tuple[Event, Latch]:
 
     Latches that are due where a run starts close there, after a capture there.
     """
-    if not math.isfinite(time):
-        raise ArgumentError(f"latching: time is {time!r}, expected seconds")
+    real("latching", "time", time, "seconds")
     if not isinstance(capture, Capture) or capture.joint == Fixed():
         raise ArgumentError(
             f"latching: capture is {capture!r}, expected a Capture with a joint=; without one it is rigid at once"
@@ -364,8 +362,7 @@ def tether(
     """
     who = f"tether {name!r}"
     positive(who, length=length, density=density)
-    if not (isinstance(segments, int) and segments > 0):
-        raise ArgumentError(f"{who}: segments is {segments!r}, expected a positive number of them")
+    whole(who, "segments", segments, "a positive number of them")
     axes = axes_about(along, who)
     step = length / segments
     tip = tuple(step * axes[:, 2])

@@ -1,9 +1,8 @@
 """Orbits: elements, states, two-line elements, and the motion of an orbit that precesses.
 
-Where the world's origin stands is a choice (`Cowell`, `Encke`). An orbit has a radius of 7000 km, and a double has
-16 digits:
-what a model needs to know to the nanometre must not be written as a distance from the centre of the Earth. `Encke` lets the
-origin run along a reference orbit
+Where the world's origin stands is a choice (`Cowell`, `Encke`). An orbit has a radius of 7000 km, and a double has 16
+digits: what a model needs to know to the nanometre must not be written as a distance from the centre of the Earth. `Encke`
+lets the origin run along a reference orbit
 
     r = Q(t) p(t),   Q = R3(node)' R1(inclination)' R3(argument)',   p on an ellipse at mean motion n          (1)
 
@@ -12,8 +11,7 @@ mu' = n^2 a^3 and W the angular velocity of Q,
 
     r'' = Q p'' + 2 W x Q p' + W x (W x r) + W' x r,   p'' = -mu' p / |p|^3                                    (2)
 
-so that forces can be taken relative to r''. J2 also moves the mean motion; the semi-major axis of (1) is the mean
-one, which
+so that forces can be taken relative to r''. J2 also moves the mean motion; the semi-major axis of (1) is the mean one, which
 follows from the energy, a - J2 (R^2 a^2/r^3) (1 - 3/2 sin^2 i + 3/2 sin^2 i cos 2u) + its mean (Kozai 1959).
 """
 

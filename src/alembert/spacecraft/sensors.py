@@ -2,9 +2,8 @@
 
 They are expressions: with flight software that is so too, they are part of the compiled loop.
 
-A sample that is not there (blinded, in shadow, out of the field of view, dropped) is NaN in all entries: flight
-software asks
-`np.isfinite`. Noise is given as a density: with N [unit/sqrt(Hz)] and a period h, a sample has the standard deviation
+A sample that is not there (blinded, in shadow, out of the field of view, dropped) is NaN in all entries: flight software
+asks `np.isfinite`. Noise is given as a density: with N [unit/sqrt(Hz)] and a period h, a sample has the standard deviation
 N/sqrt(h), and a bias that walks with K [unit/s/sqrt(Hz)] moves by K sqrt(h) from sample to sample.
 """
 

@@ -16,7 +16,6 @@ A sampled controller is a system in continuous time with a delay of half a perio
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import itertools
 import warnings
@@ -45,13 +44,13 @@ from alembert.control import (
     multiloop_disk_margin,
     pade,
 )
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError, writing
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, writing
 from alembert.linear import LinearModel, Regulator, UncertainLinearModel, linearize
 from alembert.linear.quantities import find
 from alembert.model import Model
 from alembert.simulate import DynamicController, Ensemble, ensemble
 from alembert.simulate.controllers import told_law, where_the_law_is
-from alembert.study.report import Grid, drawn, page
+from alembert.study.report import Grid, bullets, images, page
 from alembert.view import figures as drawing
 
 if TYPE_CHECKING:
@@ -325,16 +324,9 @@ class LoopCertificate:
         listed = "; ".join(f"{x} {low:g} to {high:g}" for x, (low, high) in self.family.ranges.items())
         parts = [f"<h1>{escape(title)}</h1>", f"<p class=lead>{escape(listed)}</p>"]
         for head, sentences in (("What holds", self.holds), ("What breaks first", self.breaks)):
-            items = "".join(f"<li>{escape(text)}</li>" for text in sentences)
-            parts.append(f"<h2>{head}</h2>\n<ul>{items}</ul>")
+            parts.append(f"<h2>{head}</h2>\n{bullets(sentences)}")
         parts += [grid.html() for grid in self.tables()]
-        try:
-            images = [("mu", self.plot("mu")), ("Motions", self.plot("motions"))]
-        except UnsupportedError:  # no matplotlib
-            images = []
-        for head, figure in images:
-            data = base64.b64encode(drawn(figure, "png")).decode()
-            parts.append(f"<h2>{head}</h2>\n<img alt='{head}' src='data:image/png;base64,{data}'>")
+        parts += images({"mu": self._plot_mu, "Motions": self._plot_motions})
         parts.append(f"<h2>The linear models</h2>\n<p>{escape(str(self.family.certificate))}</p>")
         with writing(path):
             path.write_text(page(title, parts), encoding="utf-8")
@@ -412,7 +404,7 @@ def certify(
         raise ArgumentError(
             f"certify: disturbance is {disturbance!r}, expected a number or {model.nv} of them"
         )
-    law, about = _controller(model, controller)
+    law, about = _controller(controller)
     point = [
         x if x is not None else None if about is None else getattr(about, name)
         for name, x in (("q", q), ("v", v), ("tau", tau))
@@ -506,7 +498,7 @@ def certify(
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
-def _controller(model: Model, given: Any) -> tuple[DynamicController, LinearModel | None]:
+def _controller(given: Any) -> tuple[DynamicController, LinearModel | None]:
     if isinstance(given, Regulator):
         at = given.linear
         gains = StateSpace(

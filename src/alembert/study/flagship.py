@@ -417,13 +417,7 @@ def _dispersed(
         return {"parameters": values, "v0": there.v0 + kick}
 
     return ensemble(
-        there.model,
-        vary,
-        members=members,
-        q0=there.q0,
-        interval=0.5,
-        checkpoint=checkpoint,
-        **there.options,
+        there.model, vary, members=members, q0=there.q0, interval=0.5, checkpoint=checkpoint, **there.options
     )
 
 
@@ -496,7 +490,7 @@ def tell(found: Story) -> str:
             )
             + "."
         ),
-        _list([*certificate.holds, *certificate.breaks, str(certificate.family.certificate)]),
+        report.bullets([*certificate.holds, *certificate.breaks, str(certificate.family.certificate)]),
         _sentence(
             "The proof takes angles and rates as known. In flight they come from the filter, whose errors are below; the "
             "effect of its delay is in the flights, not in the proof."
@@ -611,10 +605,6 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, le
 
 def _sentence(text: str) -> str:
     return f"<p>{escape(text)}</p>"
-
-
-def _list(texts: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def _plot(label: str, lines: Sequence[Line]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-import scipy
+from scipy.spatial.transform import Rotation
 
 from alembert import spacecraft as craft
 from alembert.joints import Fixed, Free, Revolute
@@ -88,28 +88,19 @@ class Vehicle:
         q = self.model.neutral()
         for name, motion in self.motions.items():
             q[self.model.q_slice(name)] = float(motion(0.0))
-        parts = [_mass_properties(self.model, q, FLIGHT)]
+        whole = _inertia(self.model, q, FLIGHT)
         if docked is not None:
-            m, c, inertia = _mass_properties(self.model, q, VISITOR_FLIGHT)
             R, p = placed(docked, docked.reach)
-            parts.append((m, p + R @ c, R @ inertia @ R.T))
-        whole = sum(m for m, _, _ in parts)
-        center = sum((m * c for m, c, _ in parts), np.zeros(3)) / whole
-        found = np.zeros((3, 3))
-        for m, c, inertia in parts:
-            d = c - center
-            found += inertia + m * (d @ d * np.eye(3) - np.outer(d, d))
-        return found
+            whole += _inertia(self.model, q, VISITOR_FLIGHT).at(Placement.from_matrix(R, tuple(p)))
+        return whole.matrix()
 
 
-def _mass_properties(model: Model, q: Array, joint: str) -> tuple[float, Array, Array]:
-    """Mass, centre and inertia about it of all that hangs on a free joint, in the axes of its body."""
+def _inertia(model: Model, q: Array, joint: str) -> Inertia:
+    """Of all that hangs on a free joint, in the axes of its body."""
     s = model.v_slice(joint).start
     M = model.mass_matrix(q)[s : s + 6, s : s + 6]
-    m = float(M[3, 3])
-    mc = M[:3, 3:]  # m [c]x
-    c = np.array([mc[2, 1], mc[0, 2], mc[1, 0]]) / m
-    return m, c, M[:3, :3] - m * (c @ c * np.eye(3) - np.outer(c, c))
+    moment = M[2, 4], M[0, 5], M[1, 3]  # of m [c]x
+    return Inertia.from_ten_vector((M[3, 3], *moment, M[0, 0], M[0, 1], M[1, 1], M[0, 2], M[1, 2], M[2, 2]))
 
 
 def _arm(builder: ModelBuilder, name: str, arm: ArmEntry) -> dict[str, ca.Function]:
@@ -454,16 +445,19 @@ class MissionFlight:
 
     def _off(self, time: Any, q: Array, v: Array) -> Array:
         """(N,): the angle to the target [rad] of states at times, or at one time."""
-        r0, v0 = origins(self.environment.world, np.broadcast_to(time, len(q)))
-        s, u = self.model.q_slice(FLIGHT), self.model.v_slice(FLIGHT)
-        R = quaternion.to_scipy(q[:, s][:, 3:])
         target = self.task.software.target
         if isinstance(target, str):
-            local = craft.lvlh(q[:, s][:, :3] + r0, R.apply(v[:, u][:, 3:]) + v0)
-            return scipy.spatial.transform.Rotation.from_matrix(
-                np.swapaxes(local, -1, -2) @ R.as_matrix()
-            ).magnitude()
+            return self._turned(time, q, v).magnitude()
+        R = quaternion.to_scipy(q[:, self.model.q_slice(FLIGHT)][:, 3:])
         return (quaternion.to_scipy(target).inv() * R).magnitude()
+
+    def _turned(self, time: Any, q: Array, v: Array) -> Rotation:
+        """Of the hub against the local axes."""
+        r0, v0 = origins(self.environment.world, np.broadcast_to(time, len(q)))
+        at, moving = q[:, self.model.q_slice(FLIGHT)], v[:, self.model.v_slice(FLIGHT)]
+        R = quaternion.to_scipy(at[:, 3:])
+        local = craft.lvlh(at[:, :3] + r0, R.apply(moving[:, 3:]) + v0)
+        return Rotation.from_matrix(local).inv() * R
 
     def pointing(self, run: Run) -> Array:
         """(N,): the angle to the target [rad]."""
@@ -471,9 +465,7 @@ class MissionFlight:
 
     def angles(self, run: Run) -> Array:
         """(N, 3): roll, pitch and yaw of the hub against the local axes [rad]: a rotation vector."""
-        local = craft.lvlh(*self.environment.inertial(run, HUB))
-        R = self.model.frame_pose(run.q, HUB).rotation
-        return scipy.spatial.transform.Rotation.from_matrix(np.swapaxes(local, -1, -2) @ R).as_rotvec()
+        return self._turned(run.time, run.q, run.v).as_rotvec()
 
     def wheel_momentum(self, run: Run) -> Array:
         """(N, 3): of the wheels relative to the hub, in its axes [N m s]."""

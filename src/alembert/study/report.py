@@ -178,10 +178,7 @@ def _html(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, P
         parts.append(part.html() if isinstance(part, Grid) else f"<pre>{escape(part)}</pre>")
     for title, scene in outcome.scenes.items():
         parts.append(f"<h2>{escape(title)}</h2>\n{scene()}")
-    for title, image in _images(outcome):
-        parts.append(
-            f"<h2>{escape(title)}</h2>\n<img alt='{escape(title)}' src='data:image/png;base64,{image}'>"
-        )
+    parts += images(outcome.figures)
     if files:
         listed = "".join(
             f"<li>{escape(kind)}: <a href='{escape(_name(study, path))}'>{escape(_name(study, path))}</a></li>"
@@ -210,14 +207,20 @@ def _lead(study: Study, model: Model, outcome: TaskResult) -> str:
     )
 
 
-def _images(outcome: TaskResult) -> list[tuple[str, str]]:
-    """Figures, where matplotlib is there."""
+def bullets(texts: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def images(figures: Mapping[str, Callable[[], Any]]) -> list[str]:
+    """Figures under their titles, where matplotlib is there."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         return []
+    data = {title: base64.b64encode(drawn(make(), "png")).decode() for title, make in figures.items()}
     return [
-        (title, base64.b64encode(drawn(make(), "png")).decode()) for title, make in outcome.figures.items()
+        f"<h2>{escape(title)}</h2>\n<img alt='{escape(title)}' src='data:image/png;base64,{image}'>"
+        for title, image in data.items()
     ]
 
 

@@ -273,10 +273,7 @@ ACC1989 = {
         "Development of efficient computer program for dynamic simulation of telerobotic manipulation",
         248,
     ),
-    "Chou": (
-        "A nearly-linear computational-cost scheme for the forward dynamics of an N-body pendulum",
-        88,
-    ),
+    "Chou": ("A nearly-linear computational-cost scheme for the forward dynamics of an N-body pendulum", 88),
     "Fijany, Bejczy": (
         "Parallel algorithms and architecture for computation of manipulator forward dynamics",
         200,
@@ -293,10 +290,7 @@ ACC1989 = {
         "Determination of joint drives for stable end-effector motion in flexible robotic systems",
         421,
     ),
-    "Kasahara, Honda, Narita": (
-        "Parallel processing of real-time dynamic systems simulation on OSCAR",
-        170,
-    ),
+    "Kasahara, Honda, Narita": ("Parallel processing of real-time dynamic systems simulation on OSCAR", 170),
     "Keat": ("Simulation studies using multibody dynamics code DART", 446),
     "Lan, Ge": (
         "Application of numerical optimization techniques to control system design for nonlinear dynamic models of aircraft",

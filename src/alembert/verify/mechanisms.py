@@ -102,12 +102,7 @@ def squeezer() -> Model:
     u, ua, ub, zf, zt, fa = 0.04, 0.01228, 0.00449, 0.02, 0.04, 0.01421
 
     def hinge(
-        name: str,
-        k: int,
-        com: tuple[float, float],
-        parent: str,
-        at: tuple[float, float],
-        angle: float = 0.0,
+        name: str, k: int, com: tuple[float, float], parent: str, at: tuple[float, float], angle: float = 0.0
     ) -> None:
         builder.body(
             f"K{k + 1}",

@@ -242,12 +242,7 @@ def possible_speeds(model: Model, q: Array, active: Sequence[str] | None = None,
 
 
 def dense_solution(
-    model: Model,
-    q: Array,
-    v: Array,
-    tau: Array,
-    active: Sequence[str] | None = None,
-    wrenches: Any = None,
+    model: Model, q: Array, v: Array, tau: Array, active: Sequence[str] | None = None, wrenches: Any = None
 ) -> tuple[Array, Array]:
     """Accelerations and generalised constraint forces from [M G^T; G 0], by least squares."""
     tree = model.constrained_compute.rows.unconstrained

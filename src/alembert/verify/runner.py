@@ -322,11 +322,7 @@ def run(
                 elif late:
                     worker.replace()
                     outcome = CaseResult.of(
-                        case,
-                        program,
-                        status="error",
-                        message=f"stopped after {timeout:g} s",
-                        seconds=timeout,
+                        case, program, status="error", message=f"stopped after {timeout:g} s", seconds=timeout
                     )
                 else:
                     continue

@@ -541,11 +541,7 @@ def _packed(x: Array) -> dict[str, Any]:
     offset = (low + high) / 2
     scale = max((high - low) / (2 * _LARGEST), 1e-300)
     codes = np.round((np.where(good, x, offset) - offset) / scale)
-    return {
-        "data": _base64(np.where(good, codes, -32768).astype("<i2")),
-        "scale": scale,
-        "offset": offset,
-    }
+    return {"data": _base64(np.where(good, codes, -32768).astype("<i2")), "scale": scale, "offset": offset}
 
 
 def _bounds(p: Array) -> tuple[Array, Array]:

@@ -8,6 +8,10 @@ made to point here. So a request is answered only if
     its path begins with the token, which is in the address that the user was given,
     its `Host` is this machine by number or as localhost,
     its `Origin`, where it has one, is that host.
+
+The live viewer is such a page, and moved from the program: its picture, sliders, hand and timeline are those of the
+stand-alone page (`alembert.view.page`). Some times a second it asks whether the program wants another configuration or time
+(`assets/connected.js`). It runs beside the program: making a `Viewer` returns at once, `stop` ends it.
 """
 
 from __future__ import annotations
@@ -27,9 +31,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from alembert.arguments import whole
-from alembert.errors import ArgumentError
-from alembert.view.page import page_text
+from alembert.arguments import real, whole
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.view.animation import Animation
+from alembert.view.page import SCRIPTS, STYLES, Still, asset, page_data, page_text, pose_numbers
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -248,3 +253,50 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Nothing is written to the terminal."""
+
+
+PORT = 8080
+
+
+class Viewer(ServedPage):
+    """A running viewer: `url`, `stop()`; `set` and `seek` move what is shown first."""
+
+    def __init__(
+        self, shown: Sequence[Still | Animation], *, port: int | None = None, open_browser: bool = True
+    ) -> None:
+        self._first, self.model = shown[0], shown[0].model
+        self._wanted: dict[str, Any] = {"number": 0}
+        title, data = page_data(shown)
+        self._serve(
+            "view",
+            title,
+            STYLES,
+            (*SCRIPTS, "connected.js"),
+            asset,
+            answers={"scenes": lambda: data, "wanted": lambda: self._wanted},
+            actions={},
+            port=port,
+            first=PORT,
+            open_browser=open_browser,
+        )
+
+    def wait(self) -> None:
+        """Until `stop` is called, or the user interrupts."""
+        self._wait()
+
+    def set(self, q: Any) -> None:
+        """Show a configuration."""
+        wanted: dict[str, Any] = {"poses": pose_numbers(self.model, q)}
+        if isinstance(self._first, Still):
+            wanted["x"] = self._first.values(q)
+        self._wanted = {"number": self._wanted["number"] + 1, **wanted}
+
+    def seek(self, t: float) -> None:
+        """Show a motion at a time."""
+        if isinstance(self._first, Still):
+            raise UnsupportedError("seek: the viewer shows a model at rest; view a result to have a timeline")
+        time = real("seek", "t", t, "a time in seconds")
+        self._wanted = {"number": self._wanted["number"] + 1, "time": time}
+
+    def __repr__(self) -> str:
+        return f"<Viewer of {self.model.name!r} {self._place}>"

@@ -15,7 +15,7 @@ from alembert.view.page import Still, page
 
 if TYPE_CHECKING:
     from alembert.view.joint_widget import JointWidget
-    from alembert.view.live import Viewer
+    from alembert.view.served import Viewer
 
 
 class Shown:
@@ -100,7 +100,7 @@ def view(
     parts = [Still(shown, q)] if isinstance(shown, Model) else [as_animation(thing) for thing in things]
     if in_notebook() if inline is None else inline:
         return Shown(page(parts, autoplay=False), parts[0].model.name, height)
-    from alembert.view.live import Viewer
+    from alembert.view.served import Viewer
 
     return Viewer(parts, port=port, open_browser=open_browser)
 

@@ -39,6 +39,7 @@ from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import classical_step
+from alembert.optimal.search_graphs import column
 
 Array = np.ndarray
 
@@ -388,7 +389,7 @@ class Shooting:
             return ca.vertcat(self.problem.cost.final(s), u, path, *(row.value(s) for row in self.end_rows))
 
         self._end = at(T, end)
-        self._start = at(ca.SX(0), lambda _u, _p, s: _stack(row.value(s) for row in self.start_rows))
+        self._start = at(ca.SX(0), lambda _u, _p, s: column(row.value(s) for row in self.start_rows))
         d, here = ca.SX.sym("d", len(self.open)), ca.SX.sym("here", len(self.first))
         moved = ca.SX.zeros(self.n)
         for k, j in enumerate(self.open):
@@ -400,10 +401,6 @@ class Shooting:
 
 def _rank(G: Array) -> int:
     return int(np.linalg.matrix_rank(G, tol=1e-9 * max(np.abs(G).max(initial=0.0), 1e-300)))
-
-
-def _stack(rows: Any) -> ca.SX:
-    return ca.vertcat(ca.SX(0, 1), *rows)
 
 
 def _only_bounds(rows: list[Row]) -> None:

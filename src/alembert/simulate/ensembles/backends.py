@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from alembert.arguments import check_known, whole
-from alembert.engine.kernel import limit_threads
+from alembert.engine.kernel import limit_threads, processors
 from alembert.errors import ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.meaning import meaning
 from alembert.simulate.ensembles.members import MemberBlock, Question, ignore_what_is_recorded
@@ -138,15 +138,11 @@ def backend(name: str, question: Question, workers: int | None, cluster: Any) ->
         raise ArgumentError(f"ensemble: cluster is given with backend {name!r}; it goes with backend='dask'")
     opened = {"batch": _batch, "threads": _threads, "processes": _processes}.get(name)
     if opened is not None:
-        with opened(question, workers or _processors()) as found:
+        with opened(question, workers or processors()) as found:
             yield found
     else:
         with _dask(question, workers, cluster) as found:
             yield found
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- here ---------------------------------------------------------------------------------------------------------
@@ -341,7 +337,7 @@ def _dask(question: Question, workers: int | None, cluster: Any) -> Iterator[Bac
         try:
             with config.set(pages):  # no pages, which know no certificates
                 cluster = own = LocalCluster(
-                    n_workers=workers or _processors(),
+                    n_workers=workers or processors(),
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",

@@ -406,11 +406,7 @@ class SimulateTask(Scenario, AtState):
         return TaskResult(
             data,
             (str(report), *(log if run.events else []), end),
-            files={
-                "save": run.save,
-                "plot": partial(save_figure, run.plot),
-                "html": run.to_html,
-            },
+            files={"save": run.save, "plot": partial(save_figure, run.plot), "html": run.to_html},
             figures={"Motion": run.plot},
             inputs=files,
         )
@@ -536,10 +532,7 @@ class EnsembleTask(Scenario, AtState):
                 Grid.of(f"at {result.time[-1]:g} s", ("", "mean", "deviation"), rows),
                 *log,
             ),
-            files={
-                "save": result.save,
-                "plot": partial(save_figure, result.plot),
-            },
+            files={"save": result.save, "plot": partial(save_figure, result.plot)},
             figures={"Members": result.plot} if len(result.time) > 2 else {},
             seeds={"ensemble": self.seed},
             inputs=files,

@@ -35,8 +35,7 @@ case = family("acc1989")
 
 @case(
     source=acc1989(
-        "Chou",
-        "translational and rotational equations in absolute coordinates, spherical joints",
+        "Chou", "translational and rotational equations in absolute coordinates, spherical joints"
     ),
     kind="published",
     tags=("tree", "random"),
@@ -80,10 +79,7 @@ def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Fijany, Bejczy",
-        "variant of Newton-Euler based algorithm, (25)-(30)",
-    ),
+    source=acc1989("Fijany, Bejczy", "variant of Newton-Euler based algorithm, (25)-(30)"),
     kind="published",
     tags=("tree", "random"),
     parameters={"joints": 6, "seed": 8},
@@ -121,10 +117,7 @@ def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) 
 
 
 @case(
-    source=acc1989(
-        "Nikravesh, Gim, Arabyan, Rein",
-        "matrices D*B, C and E",
-    ),
+    source=acc1989("Nikravesh, Gim, Arabyan, Rein", "matrices D*B, C and E"),
     kind="published",
     tags=("loops",),
     missing="the geometry; the printed matrix D*B determines it",
@@ -144,10 +137,7 @@ def nikravesh_matrices() -> Items:
 
 
 @case(
-    source=acc1989(
-        "Lilly, Orin",
-        "steps 1-4, the 6 x 6 form",
-    ),
+    source=acc1989("Lilly, Orin", "steps 1-4, the 6 x 6 form"),
     kind="independent program",
     tags=("loops", "random"),
     parameters={"chains": 3, "links": 6, "seed": 3},
@@ -237,10 +227,7 @@ def lilly_orin_arms(chains: int, links: int, seed: int) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Lin, Yae",
-        "two-link matrices A and B",
-    ),
+    source=acc1989("Lin, Yae", "two-link matrices A and B"),
     kind="published",
     tags=("linearisation",),
     missing="""link data (a lost figure); the printed matrices determine mass matrix and stiffness, which the links
@@ -268,10 +255,7 @@ def lin_yae_matrices() -> Items:
 
 
 @case(
-    source=acc1989(
-        "Lin, Yae",
-        "decoupled PD gains (37)-(38)",
-    ),
+    source=acc1989("Lin, Yae", "decoupled PD gains (37)-(38)"),
     kind="published",
     tags=("linearisation",),
     parameters={"frequencies": (2.0, 3.0), "damping": 0.7},
@@ -292,10 +276,7 @@ def lin_yae_decoupled_gains(frequencies: tuple[float, float], damping: float) ->
 
 
 @case(
-    source=acc1989(
-        "Lin, Yae",
-        "regulators from 0.05 and 1.0 rad",
-    ),
+    source=acc1989("Lin, Yae", "regulators from 0.05 and 1.0 rad"),
     kind="published",
     tags=("linearisation", "simulation"),
     parameters={"deviations": (0.05, 1.0), "duration": 12.0},
@@ -337,10 +318,7 @@ def _efforts(regulator: Any, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 @case(
-    source=acc1989(
-        "Lin, Yae",
-        "seven-joint arm: pattern of M^-1 P2, accuracy of linearisation",
-    ),
+    source=acc1989("Lin, Yae", "seven-joint arm: pattern of M^-1 P2, accuracy of linearisation"),
     kind="published",
     tags=("linearisation",),
     missing="""link data and mass matrix; used for the pattern and for the stated accuracy 1e-6 only, on the arm of
@@ -382,10 +360,7 @@ def lin_yae_seven_link_pattern() -> Items:
 
 
 @case(
-    source=acc1989(
-        "Chen, Ou",
-        "validation (I), seven-link RRC arm",
-    ),
+    source=acc1989("Chen, Ou", "validation (I), seven-link RRC arm"),
     kind="published",
     tags=("tree", "simulation"),
     parameters={"duration": 1.0, "step": 5e-4},
@@ -404,10 +379,7 @@ def msp_energy(duration: float, step: float) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Chen, Ou",
-        "validations (II-a) and (II-b), seven-link RRC arm",
-    ),
+    source=acc1989("Chen, Ou", "validations (II-a) and (II-b), seven-link RRC arm"),
     kind="published",
     tags=("tree", "simulation"),
     parameters={"duration": 1.0, "step": 5e-4},
@@ -432,10 +404,7 @@ def msp_angular_momentum(duration: float, step: float) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Chen, Ou",
-        "equations (44)-(46), K and H of the geared arm",
-    ),
+    source=acc1989("Chen, Ou", "equations (44)-(46), K and H of the geared arm"),
     kind="published",
     tags=("tree",),
     parameters={"states_": 5},

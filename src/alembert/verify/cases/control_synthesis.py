@@ -104,12 +104,7 @@ def control_dk_iteration() -> Items:
     """Scalings and controllers in turns: below one; the best controller that is known has 0.974."""
     _, P = plants.distillation()
     found = control.dksyn(
-        P,
-        [SCALAR, SCALAR, DeltaBlock("full", 2)],
-        controls=2,
-        measurements=2,
-        iterations=20,
-        relaxation=2.0,
+        P, [SCALAR, SCALAR, DeltaBlock("full", 2)], controls=2, measurements=2, iterations=20, relaxation=2.0
     )
     yield Check("mu of the H-infinity controller", found.history[0], 1.17955, 2e-3, "seen at 50 frequencies")
     yield Check("peak of mu, proven", found.peak.upper, 0.987, 0.013, "from the best that is known to one")

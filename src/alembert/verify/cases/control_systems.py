@@ -295,10 +295,7 @@ def spring_chain(count: int, mass: float, stiffness: float) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Balakrishnan",
-        "(3.4)",
-    ),
+    source=acc1989("Balakrishnan", "(3.4)"),
     kind="published",
     tags=("linearisation", "acc1989"),
     parameters={"actuator_noise": 0.02, "sensor_noise": 0.005, "masses": 5, "mass": 1.3, "stiffness": 40.0},
@@ -401,11 +398,7 @@ def control_copies_cart_pole() -> Items:
     M, m, length = builder.parameter("M", 1.0), builder.parameter("m", 0.3), builder.parameter("l", 0.5)
     _slide(builder, "cart", M)
     builder.body(
-        "pole",
-        Inertia.point(m, (0, 0, length)),
-        joint=Revolute((0, 1, 0)),
-        joint_name="hinge",
-        parent="cart",
+        "pole", Inertia.point(m, (0, 0, length)), joint=Revolute((0, 1, 0)), joint_name="hinge", parent="cart"
     )
     model = builder.build()
     ranges = {"M": (0.5, 2.0), "m": (0.1, 0.5), "l": (0.3, 0.7)}

@@ -71,10 +71,7 @@ def identity_equation_of_motion(count: int) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Fijany, Jain",
-        "forward dynamics in O(n), O(n^2) and O(n^3) agree",
-    ),
+    source=acc1989("Fijany, Jain", "forward dynamics in O(n), O(n^2) and O(n^3) agree"),
     kind="identity",
     tags=("tree", "acc1989"),
     parameters={"count": 32},
@@ -196,10 +193,7 @@ def identity_derivatives(seed: int, samples: int) -> Items:
     for part in range(2):
         model = library.random_tree(seed + part, bodies=6, kinds=kinds[part::2], attachments=True)
         found = check_derivatives(
-            model,
-            ["inverse_dynamics", "forward_dynamics", "hybrid_dynamics"],
-            states=samples,
-            show=False,
+            model, ["inverse_dynamics", "forward_dynamics", "hybrid_dynamics"], states=samples, show=False
         )
         reason = "relative to the derivative; some hundred operations more than the function, rounding 1e-12"
         yield Check(f"tree {part + 1}: largest relative error", found.largest, 0.0, 1e-9, reason)

@@ -54,10 +54,7 @@ def integrator_orders(duration: float, steps: tuple[int, ...]) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Kasahara, Honda, Narita",
-        "integration formulas",
-    ),
+    source=acc1989("Kasahara, Honda, Narita", "integration formulas"),
     kind="published",
     tags=("simulation", "acc1989"),
 )

@@ -290,8 +290,7 @@ def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: t
 
 @case(
     source=acc1989(
-        "Ider (control forces)",
-        "equations (17)-(19), three-link example; end values computed independently",
+        "Ider (control forces)", "equations (17)-(19), three-link example; end values computed independently"
     ),
     kind="reference",
     tags=("loops", "simulation", "acc1989"),
@@ -367,10 +366,7 @@ def ider_three_link(
 
 
 @case(
-    source=acc1989(
-        "Ider (joint drives)",
-        "place of the point A at the start",
-    ),
+    source=acc1989("Ider (joint drives)", "place of the point A at the start"),
     kind="published",
     tags=("tree", "acc1989"),
     parameters={"link1": 1.0, "point": 1.8, "angles_deg": (80.0, -160.0), "m": (30.0, 15.0)},

@@ -77,10 +77,7 @@ def soa_closed_chain() -> Items:
 
 
 @case(
-    source=acc1989(
-        "Rodriguez",
-        "T = 1/2 n^T D n, n = [I + H phi K]* v",
-    ),
+    source=acc1989("Rodriguez", "T = 1/2 n^T D n, n = [I + H phi K]* v"),
     kind="published",
     tags=("random", "acc1989"),
 )

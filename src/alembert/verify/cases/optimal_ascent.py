@@ -79,11 +79,7 @@ def _system(stage: str) -> System:
 def _ascent() -> Phases:
     begin = dict(zip(STATES, BEGIN, strict=True))
     first = Problem(
-        _system("first"),
-        (50.0, 300.0),
-        start=begin,
-        end={"m": BURNT},
-        cost=terminal(lambda s: 0 * s.m),
+        _system("first"), (50.0, 300.0), start=begin, end={"m": BURNT}, cost=terminal(lambda s: 0 * s.m)
     )
     second = Problem(_system("second"), (50.0, 900.0), end={"E": ENERGY}, cost=terminal(lambda s: -s.m))
     return Phases({"first": first, "second": second}, links={"second": {"m": lambda s: s.m - DROP}})

@@ -316,11 +316,7 @@ def bless_transfer(ratio: float) -> Items:
         limits={"u": (-np.pi / 2, np.pi / 2)},
         cost=duration(),
     )
-    guess = {
-        "time": [0, 2],
-        "x": [[0, 0, 0, 0], [1, 1, speed, 0]],
-        "controls": [[1.0], [-1.0]],
-    }
+    guess = {"time": [0, 2], "x": [[0, 0, 0, 0], [1, 1, speed, 0]], "controls": [[1.0], [-1.0]]}
     solution = problem.solve(64, transcription="hermite-simpson", guess=guess)
     reason = "Hermite-Simpson with 64 steps; the closed form to rounding"
     yield Check("time sqrt(a/h)", solution.duration, time, 2e-6, reason)

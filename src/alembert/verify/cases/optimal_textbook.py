@@ -40,16 +40,10 @@ def bryson_denham(limit: float) -> Items:
 def catalyst_mixing() -> Items:
     """The mixture of two catalysts that makes most of the product: one, a singular arc, the other."""
     tube = System(
-        ["x1", "x2"],
-        ["u"],
-        lambda s: [s.u * (10 * s.x2 - s.x1), s.u * (s.x1 - 10 * s.x2) - (1 - s.u) * s.x2],
+        ["x1", "x2"], ["u"], lambda s: [s.u * (10 * s.x2 - s.x1), s.u * (s.x1 - 10 * s.x2) - (1 - s.u) * s.x2]
     )
     problem = Problem(
-        tube,
-        1.0,
-        start={"x1": 1, "x2": 0},
-        limits={"u": (0, 1)},
-        cost=terminal(lambda s: s.x1 + s.x2 - 1),
+        tube, 1.0, start={"x1": 1, "x2": 0}, limits={"u": (0, 1)}, cost=terminal(lambda s: s.x1 + s.x2 - 1)
     )
     guess = {"time": [0, 1], "x": [[1, 0], [0.9, 0.05]], "controls": [[0.5], [0.5]]}
     solution = problem.solve(100, transcription="rk4", guess=guess)
@@ -131,13 +125,7 @@ def van_der_pol_optimal() -> Items:
     example = examples.van_der_pol()
     solution = example.solve(200)
     yield Check("cost", solution.cost, example.published, 2e-5, "the reference has six digits")
-    yield Check(
-        "simulated with its controls",
-        solution.check.largest,
-        0.0,
-        1e-6,
-        "order 4 with 200 steps",
-    )
+    yield Check("simulated with its controls", solution.check.largest, 0.0, 1e-6, "order 4 with 200 steps")
     yield Plot(
         "t [s]",
         "x",

@@ -76,10 +76,7 @@ def satellite_rotors(duration: float, step: float) -> Items:
 
 
 @case(
-    source=acc1989(
-        "Keat",
-        "first study: a hub with four booms, turned by one cycle of a sine torque",
-    ),
+    source=acc1989("Keat", "first study: a hub with four booms, turned by one cycle of a sine torque"),
     kind="closed form",
     tags=("tree", "simulation", "acc1989"),
     parameters={"period": 40.0, "amplitude": 20.0, "stiffness": 4e4},
