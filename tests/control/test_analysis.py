@@ -233,6 +233,28 @@ def test_impulse_responses_prove_stability_and_the_peak(size):
     assert StateSpace(beyond, *G.matrices[1:]).hinf_norm().gain == np.inf
 
 
+def test_traces_tell_the_mean_damping():
+    """Of poles -d +- j w, whatever the coordinates: the mean of d over the root mean square of w, if all d are equal."""
+    rng = np.random.default_rng(5)
+    w = np.array([1.0, 2.0, 5.0])
+    T = rng.normal(size=(6, 6))
+    A = T @ scipy.linalg.block_diag(*([[-0.1, x], [-x, -0.1]] for x in w)) @ np.linalg.inv(T)
+    assert norms.mean_damping(A) == pytest.approx(0.1 / np.sqrt(np.mean(w**2)), rel=1e-9)
+    assert norms.mean_damping(-np.diag([1.0, 2.0, 3.0])) == np.inf
+
+
+def test_impulses_prove_what_oscillates_and_has_no_modes():
+    """Twenty equal, coupled oscillators in a row: no eigenvectors, and poles that look as if modes were faster."""
+    n, rng = 40, np.random.default_rng(6)
+    A = np.kron(np.eye(20), [[-0.4, 1], [-1, -0.4]]) + np.diag(np.full(n - 2, 0.2), 2)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    G = StateSpace(Q @ A @ Q.T, Q[:, -2:], Q[:, :2].T)
+    assert norms.mean_damping(G.A) < 0.5 and modal_form(G.A) is None
+    found = G.hinf_norm()
+    assert found == impulse_gain(*G.balanced_scales().matrices, 1e-9)
+    assert found.gain == pytest.approx(linf_by_eigenvalues(G).gain, rel=1e-9)
+
+
 def test_what_impulse_responses_leave_to_modes():
     """Nothing to excite, powers that overflow, responses that last, and a transform without an inverse."""
     rng = np.random.default_rng(2)
