@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import real, whole
 from alembert.control import arguments
 from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
@@ -101,8 +102,9 @@ class Goal:
     limit: float | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None and not (np.isfinite(self.limit) and self.limit > 0):
-            raise ArgumentError(f"Goal: limit is {self.limit!r}, expected a number above zero")
+        for name in ("weight", "power", "limit"):
+            if name != "limit" or self.limit is not None:
+                real("Goal", name, getattr(self, name), "a number above zero", over=0.0)
         if self.kind not in GOALS:
             raise ArgumentError(f"Goal: kind is {self.kind!r}, expected one of {', '.join(GOALS)}")
 
@@ -121,6 +123,7 @@ class Tuned:
 def fixed_order(order: int, controls: int, measurements: int, *, free: Any = None) -> ControllerStructure:
     """A_K tridiagonal, B_K, C_K and D_K free; `free` (controls, measurements) marks the entries of D_K that are."""
     n, m, p = order, controls, measurements
+    whole("fixed_order", "order", order, "a number of states from 0 on", least=0)
     mask = np.zeros((n + m, n + p), bool)
     marked = np.ones((controls, measurements), dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if marked.shape != (controls, measurements):
@@ -141,6 +144,14 @@ def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
     mask = np.asarray(free, dtype=bool)
     if mask.shape != constant.shape:
         raise ArgumentError(f"affine: free has shape {mask.shape}, expected {constant.shape}")
+    whole(
+        "affine",
+        "order",
+        order,
+        f"a number of states, 0 to {min(mask.shape) - 1}",
+        least=0,
+        most=min(mask.shape) - 1,
+    )
     directions = np.zeros((int(mask.sum()), *constant.shape))
     for k, (i, j) in enumerate(np.argwhere(mask)):
         directions[k, i, j] = 1.0
@@ -149,9 +160,7 @@ def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
 
 def pid(*, filter_time: float) -> ControllerStructure:
     """u = (k_p + k_i / s + k_d s / (filter_time s + 1)) y, one input and output; parameters k_p, k_i, k_d."""
-    if not filter_time > 0:
-        raise ArgumentError(f"pid: filter_time is {filter_time!r}, expected seconds above zero")
-    T = filter_time
+    T = real("pid", "filter_time", filter_time, "seconds above zero", over=0.0)
     constant = np.array([[0.0, 0, 1], [0, -1 / T, 1], [0, 0, 0]])
     directions = np.zeros((3, 3, 3))
     directions[0, 2, 2] = 1.0
@@ -186,6 +195,12 @@ def tune(
             f"tune: decay is {decay!r} and damping {damping!r}, expected zero or more, and a ratio from 0 to less than 1"
         )
     given = plants if isinstance(plants, Sequence) else [plants]
+    if not given:
+        raise ArgumentError("tune: plants is empty, expected one or more systems")
+    if not isinstance(structure, ControllerStructure):
+        whole("tune", "structure", structure, "a ControllerStructure, or an order from 0 on", least=0)
+    whole("tune", "starts", starts, "a number of starts from 0 on", least=0)
+    whole("tune", "iterations", iterations, "a number of iterations from 1 on")
     listed: list[StateSpace] = [read_system("tune", "plants", P) for P in given]
     loops = []
     for P in listed:
