@@ -654,8 +654,10 @@ def low_rank_gramian(
     while residual > tolerance:
         if solves >= most:
             raise NumericalError(
-                f"gramian: after {solves} solves the residual is {residual:.2g}, above {tolerance:g}; lightly damped modes "
-                "need many (most=...), a system that is not stable, or whose E is singular, has no gramian"
+                f"gramian: after {solves} solves the residual is {residual:.2g}, above {tolerance:g}. A system that is not "
+                "stable, or whose E is singular, has no gramian. Lightly damped modes need many solves (most=...), and all "
+                "matter: keep those of interest, `k, Phi = scipy.sparse.linalg.eigsh(K, 50, M, sigma=0)` and "
+                "`SecondOrder(np.eye(50), Phi.T @ D @ Phi, np.diag(k), Phi.T @ F, C_q @ Phi)`"
             )
         if not shifts:
             shifts = _projected(A, E, np.linalg.qr(np.hstack(newest)[:, -width:])[0])
