@@ -119,6 +119,7 @@ class Feedback:
         """times at which laws jump"""
         self.until = np.inf
         """of the span that is under way: what a law gives from there on does not count"""
+        self._check_pushes()
 
     # --- states -----------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,26 @@ class Feedback:
         return _states([one.controller for one in (*self.dynamic, *self.sampled_systems.values())])
 
     # --- drives -----------------------------------------------------------------------------------------------------
+
+    def _check_pushes(self) -> None:
+        """Drives carry out what laws ask for as one sum: wrenches on frames, which are none of theirs, may not be in it."""
+        drives, model = self.drives, self.model
+        pushing = [
+            one
+            for one in (*self.dynamic, *self.sampled_systems.values())
+            if isinstance(one, BoundFlow) or any(not isinstance(where, int) for where, _ in one.targets)
+        ]
+        if drives is None or not pushing:
+            return
+        apart = not (self.laws or self.drives_add_up)  # limits of compiled laws hold before pushes are added
+        for one in pushing:
+            acts = _acts(one.parts, model.nv, 1) & drives.busy
+            if acts.any() and not (apart and one in self.dynamic):
+                joint = model.speed_names[int(np.flatnonzero(acts)[0])]
+                raise UnsupportedError(
+                    f"simulate: {one.controller.name!r} pushes at a frame, and the drive of {joint!r} would carry out what "
+                    "that push does to the joint; leave the drive's limit, rate and lag out, or give the push in wrenches="
+                )
 
     @cached_property
     def drives_add_up(self) -> bool:
@@ -292,12 +313,12 @@ class Feedback:
         return self.evaluate(at, q, v, x, parameters)[1]
 
 
-def _acts(function: ca.Function | None, nv: int) -> Array:
-    """(nv,): which efforts are not zero everywhere, by the first result of a law."""
+def _acts(function: ca.Function | None, nv: int, result: int = 0) -> Array:
+    """(nv,): which efforts are not zero everywhere, by a result of a law."""
     if function is None:
         return np.zeros(nv, dtype=bool)
     law = function if function.is_a("SXFunction") else function.expand()
-    u = law.call(law.sx_in())[0]
+    u = law.call(law.sx_in())[result]
     if u.numel() != nv:  # told where it is asked
         return np.ones(nv, dtype=bool)
     return np.array([not u[k].is_zero() for k in range(nv)], dtype=bool)
