@@ -269,7 +269,12 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
     """From a .mat file with A, B and C, and perhaps D, Ts (or dt), E (`dssdata`), and the names that `save_mat` writes."""
     try:
         content = scipy.io.loadmat(path)
-    except (OSError, ValueError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
+    except NotImplementedError:
+        raise FileError(
+            f"load_mat: {os.fspath(path)} is of MATLAB's version 7.3, which is not read; save it there with '-v7': "
+            "save('file.mat', 'A', 'B', 'C', 'D', 'Ts', '-v7')"
+        ) from None
+    except (OSError, ValueError, scipy.io.matlab.MatReadError) as error:
         raise FileError(f"load_mat: {os.fspath(path)}: {error}") from None
     found = {name: value for name, value in content.items() if not name.startswith("__")}
     if missing := [name for name in "ABC" if name not in found]:

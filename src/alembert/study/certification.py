@@ -307,7 +307,12 @@ class LoopCertificate:
             )
             at = float(np.clip(self.mu.frequency, w[0], w[-1]))
             told = f"peak, at {self.mu.frequency:.3g} rad/s"
-            axis.plot([at], [self.mu.peak], color="#4b5563", marker="o", linestyle="none", label=told)
+            marker = "o"
+            if at != self.mu.frequency:  # such as zero, which a logarithmic axis does not have
+                marker, told = (
+                    ("<", f"{told}, far to the left") if at == w[0] else (">", f"{told}, far to the right")
+                )
+            axis.plot([at], [self.mu.peak], color="#4b5563", marker=marker, linestyle="none", label=told)
         axis.set_xlabel("frequency [rad/s]")
         axis.set_ylabel("mu")
         axis.set_ylim(bottom=0)
