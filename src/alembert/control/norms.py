@@ -74,7 +74,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from alembert.control.arguments import takes_systems
+from alembert.control.arguments import relative, takes_systems
 from alembert.control.gramian import ModalForm, conjugate_pairs, fast_modes, lyapunov, modal_form
 from alembert.control.responses import ResponseEvaluator, bilinear
 from alembert.control.statespace import StateSpace
@@ -104,6 +104,7 @@ def h2_norm(G: StateSpace) -> float:
 @takes_systems()
 def hinf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest singular value of G over all frequencies; infinite, at its fastest growing pole, for an unstable G."""
+    relative("hinf_norm", tolerance)
     if G.is_discrete:
         return linf_norm(G, tolerance=tolerance) if G.is_stable else _unbounded(G)
     found, modes = _quickly(G, tolerance)
@@ -123,6 +124,7 @@ def _unbounded(G: StateSpace) -> PeakGain:
 @takes_systems()
 def linf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest gain on the axis (the unit circle), whether or not the system is stable."""
+    relative("linf_norm", tolerance)
     if G.is_discrete and G.order:
         if np.any(np.abs(G.decay()) < 1e-14):
             pole = np.linalg.eigvals(G.A)[int(np.argmin(np.abs(G.decay())))]

@@ -333,7 +333,7 @@ def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
         raise ArgumentError("place_by_outputs: the plant has a direct part D, expected none")
     wanted = _wanted("place_by_outputs", poles, None)
     most = min(n, m + p - 1)
-    if len(wanted) > most:
+    if not 0 < len(wanted) <= most:
         raise ArgumentError(
             f"place_by_outputs: {len(wanted)} poles were asked for; {m} inputs and {p} outputs assign {most} of {n}"
         )

@@ -201,11 +201,14 @@ def tune(
         whole("tune", "structure", structure, "a ControllerStructure, or an order from 0 on", least=0)
     whole("tune", "starts", starts, "a number of starts from 0 on", least=0)
     whole("tune", "iterations", iterations, "a number of iterations from 1 on")
+    whole("tune", "seed", seed, "a whole number from 0 on", least=0)
     listed: list[StateSpace] = [read_system("tune", "plants", P) for P in given]
     loops = []
     for P in listed:
         P = ordered("tune", P, controls, measurements, channel=False)
         m, p = count(P.input_names, controls), count(P.output_names, measurements)
+        if not (m and p):
+            raise ArgumentError(f"tune: {m} controls and {p} measurements, expected one or more of each")
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
         loops.append(_Loop(P, m, p, structure))

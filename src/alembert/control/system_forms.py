@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import positive, whole
+from alembert.arguments import whole
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov, band_factor, semidefinite_root
 from alembert.control.norms import PeakGain
@@ -595,7 +595,7 @@ class LargeSystem:
         """Z of (5) for the "inputs", or Y for the "outputs", to a relative residual."""
         if kind not in ("inputs", "outputs"):
             raise ArgumentError(f"gramian: kind is {kind!r}, expected 'inputs' or 'outputs'")
-        positive("gramian", "tolerance", tolerance)
+        arguments.relative("gramian", tolerance)
         whole("gramian", "most", most, "a whole number of one or more")
         if kind == "inputs":
             return low_rank_gramian(self.A, self.B, self.E, tolerance=tolerance, most=most)

@@ -183,7 +183,7 @@ def _rows(value: Any) -> list[list[Any]] | None:
 
 def _sections(function: str, name: str, roots: Any) -> list[Array]:
     """Polynomials of first and second order with these roots."""
-    left = list(np.atleast_1d(np.asarray(roots, dtype=complex)))
+    left = list(arguments.complex_numbers(function, name, roots).ravel())
     found = []
     while left:
         r = left.pop(0)
