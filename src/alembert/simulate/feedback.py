@@ -192,14 +192,19 @@ class Feedback:
     @cached_property
     def asked_law(self) -> ca.Function | None:
         """(1) as it is asked of the drives."""
-        return self._function(saturated=False) if self.is_compiled else None
+        return self._function(pushes=False) if self.is_compiled else None
+
+    @cached_property
+    def pushed_law(self) -> ca.Function | None:
+        """(1) by nozzles and at frames, which no drive carries out."""
+        return self._function(asks=False) if self.is_compiled else None
 
     @cached_property
     def silent_law(self) -> ca.Function | None:
         """(1) without efforts: what states follow where the efforts come as numbers."""
-        return self._function(silent=True) if self.dynamic else None
+        return self._function(asks=False, pushes=False) if self.dynamic else None
 
-    def _function(self, *, silent: bool = False, saturated: bool = False) -> ca.Function:
+    def _function(self, *, asks: bool = True, pushes: bool = True, saturated: bool = False) -> ca.Function:
         model = self.model
         t, q, v, p = state_symbols(model)
         x = ca.SX.sym("x", self.size)
@@ -207,7 +212,6 @@ class Feedback:
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
         pushed = ca.SX.zeros(model.nv)
-        """by nozzles and at frames, not by drives"""
         for one in self.dynamic:
             asked, more, rate = one.parts(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
             total, pushed, first = total + asked, pushed + more, first + one.size
@@ -216,8 +220,8 @@ class Feedback:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):
                     total[k] = clip(total[k], float(limit))
-        total = total + pushed
-        total = ca.SX.zeros(model.nv) if silent else total
+        none = ca.SX.zeros(model.nv)
+        total = (total if asks else none) + (pushed if pushes else none)
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
 
