@@ -462,6 +462,8 @@ def test_what_a_controller_refuses(design):
     K = design.controller
     with pytest.raises(al.ArgumentError, match=r"start is .* expected 4 numbers"):
         DynamicController(K, start=[1.0])
+    with pytest.raises(al.ArgumentError, match=r"DynamicController: name is 3, expected a name"):
+        DynamicController(K, name=3)
     with pytest.raises(al.ArgumentError, match=r"start: no state 'z'"):
         DynamicController(K, start={"z": 1.0})
     with pytest.raises(

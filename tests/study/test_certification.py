@@ -118,9 +118,14 @@ def test_what_is_refused(masses, law):
         al.certify(masses, law.law, {"stiffness": (1, 2)})
     with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
         al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
+    with pytest.raises(al.ArgumentError, match=r"certify: model is of type StateSpace, expected a Model"):
+        al.certify(law.law, law, {"stiffness": (1, 2)})
+    with pytest.raises(al.ArgumentError, match=r"certify: uncertain is empty, expected parameters"):
+        al.certify(masses, law, None)
     for given, sentence in (
         ({"tolerance": 0.0}, r"certify: tolerance is 0.0, expected a positive number"),
         ({"members": 0}, r"certify: members is 0, expected a whole number"),
+        ({"seed": -1}, r"certify: seed is -1, expected a whole number of zero or more"),
         ({"duration": -1.0}, r"certify: duration is -1.0, expected a positive number"),
         ({"disturbance": [1.0, 2, 3]}, r"certify: disturbance is \[1.0, 2, 3\], expected a number or"),
     ):

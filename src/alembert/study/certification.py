@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers, positive, whole
+from alembert.arguments import choice, mapping, numbers, positive, whole
 from alembert.control import (
     DeltaBlock,
     DiskMargin,
@@ -405,8 +405,12 @@ def certify(
         members: how many runs, corners and worst cases among them.
         tolerance: of the peak of mu.
     """
-    if holding not in ("means", "each"):
-        raise ArgumentError(f"certify: holding is {holding!r}, expected 'means' or 'each'")
+    if not isinstance(model, Model):
+        raise ArgumentError(f"certify: model is of type {type(model).__name__}, expected a Model")
+    if not mapping("certify", "uncertain", uncertain):
+        raise ArgumentError("certify: uncertain is empty, expected parameters of the model with (low, high)")
+    choice("certify", "holding", holding, ("means", "each"))
+    whole("certify", "seed", seed, "a whole number of zero or more", least=0)
     positive("certify", "tolerance", tolerance)
     whole("certify", "members", members, "a whole number of one or more")
     for name, value in (("duration", duration), ("step", step)):
