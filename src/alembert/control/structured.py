@@ -160,7 +160,8 @@ def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
 
 def pid(*, filter_time: float) -> ControllerStructure:
     """u = (k_p + k_i / s + k_d s / (filter_time s + 1)) y, one input and output; parameters k_p, k_i, k_d."""
-    T = real("pid", "filter_time", filter_time, "seconds above zero", over=0.0)
+    real("pid", "filter_time", filter_time, "seconds above zero", over=0.0)
+    T = filter_time
     constant = np.array([[0.0, 0, 1], [0, -1 / T, 1], [0, 0, 0]])
     directions = np.zeros((3, 3, 3))
     directions[0, 2, 2] = 1.0
