@@ -233,6 +233,29 @@ def test_impulse_responses_prove_stability_and_the_peak(size):
     assert StateSpace(beyond, *G.matrices[1:]).hinf_norm().gain == np.inf
 
 
+def test_traces_tell_the_mean_damping():
+    """Of poles -d +- j w, whatever the coordinates: the mean of d over the root mean square of w, if all d are equal."""
+    rng = np.random.default_rng(5)
+    w = np.array([1.0, 2.0, 5.0])
+    T = rng.normal(size=(6, 6))
+    A = T @ scipy.linalg.block_diag(*([[-0.1, x], [-x, -0.1]] for x in w)) @ np.linalg.inv(T)
+    assert norms.mean_damping(A) == pytest.approx(0.1 / np.sqrt(np.mean(w**2)), rel=1e-9)
+    assert norms.mean_damping(-np.diag([1.0, 2.0, 3.0])) == np.inf
+
+
+def test_impulses_prove_what_oscillates_and_has_no_modes():
+    """Twenty equal, coupled oscillators in a row: no eigenvectors, and poles that look as if modes were faster."""
+    n, rng = 40, np.random.default_rng(6)
+    A = np.kron(np.eye(20), [[-0.4, 1], [-1, -0.4]]) + np.diag(np.full(n - 2, 0.2), 2)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    G = StateSpace(Q @ A @ Q.T, Q[:, -2:], Q[:, :2].T)
+    assert norms.mean_damping(G.A) < 0.5
+    assert modal_form(G.A) is None
+    found = G.hinf_norm()
+    assert found == impulse_gain(*G.balanced_scales().matrices, 1e-9)
+    assert found.gain == pytest.approx(linf_by_eigenvalues(G).gain, rel=1e-9)
+
+
 def test_what_impulse_responses_leave_to_modes():
     """Nothing to excite, powers that overflow, responses that last, and a transform without an inverse."""
     rng = np.random.default_rng(2)
@@ -440,6 +463,20 @@ def test_minimal_realisation():
     assert not G.controllable() or not G.observable()
     full = random_system(np.random.default_rng(4), 5, 2, 2)
     assert full.minimal().order == 5
+
+
+def test_what_inputs_reach_does_not_depend_on_the_units_of_the_states():
+    """A stiff chain (1e6 rad/s) beside an oscillator that nothing drives; and the same with states in far apart units."""
+    K = scipy.linalg.block_diag(1e12 * (2 * np.eye(4) - np.eye(4, k=1) - np.eye(4, k=-1)), 1e12)
+    ends = np.eye(5)[:, [0, 3]]
+    G = control.SecondOrder(np.eye(5), 1e-9 * K, K, ends[:, :1], ends[:, 1:].T).to_statespace()
+    units = np.diag(10.0 ** np.random.default_rng(0).uniform(-8, 8, 10))
+    for H in (G, G.transformed(units)):
+        for found in (H.controllable(), H.observable()):
+            assert (found.rank, found.size) == (8, 10)
+            np.testing.assert_allclose(found.lost @ found.lost.T, np.eye(2), atol=1e-12)
+            own = np.abs(found.lost[:, [4, 9]])  # position and speed of the oscillator
+            np.testing.assert_allclose(np.linalg.norm(own), np.sqrt(2), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["zoh", "foh", "tustin"])

@@ -54,6 +54,26 @@ def test_reduction_of_a_plate_of_sparse_equations():
         plate.gramian(most=2)
 
 
+def test_what_a_large_chain_is_told_to_do_can_be_done():
+    """5000 masses, damped by 1e-5 of their stiffness: all modes matter, and the gramian is refused with another way."""
+    n = 5000
+    one, ends = sparse.identity(n, format="csc"), np.eye(n, 1)
+    K = 100 * sparse.diags([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1], format="csc")
+    large = LargeSystem.of_second_order(one, 1e-5 * K, K, ends, ends.T)
+    with pytest.raises(
+        NumericalError, match=r"keep those of interest, `k, Phi = .*eigsh\(K, 50, M, sigma=0\)`"
+    ):
+        large.gramian(most=10)
+    k, Phi = sparse.linalg.eigsh(K, 50, one, sigma=0)
+    few = control.SecondOrder(
+        np.eye(50), Phi.T @ (1e-5 * K) @ Phi, np.diag(k), Phi.T @ ends, ends.T @ Phi
+    ).to_statespace()
+    peak = few.hinf_norm()
+    # the other 4950 modes add what they bend at rest, which is that of the whole less that of the few
+    rest = large.at(0) - few.at(0)
+    assert abs(large.at(1j * peak.frequency) - rest)[0, 0] == pytest.approx(peak.gain, rel=1e-3)
+
+
 def test_large_refusals():
     with pytest.raises(ArgumentError, match=r"LargeSystem: B has shape"):
         LargeSystem(np.eye(2), np.ones((3, 1)), np.ones((1, 2)))

@@ -78,10 +78,20 @@ def test_multilinear_families():
         (lambda: affine_polynomial([1, 1], {"a": [1]}, {"b": (0, 1)}), r"parts \['a'\] and ranges \['b'\]"),
         (
             lambda: affine_polynomial([1, 1], {"a": [1, 1, 1]}, {"a": (0, 1)}),
-            r"has degree 2, above that of nominal",
+            r"parts\['a'\] has shape \(3,\), expected coefficients of a degree that nominal has, \(2,\) at most",
         ),
         (lambda: affine_polynomial([1, 1], {"a": [1]}, {"a": (1, 0)}), r"the range of 'a' is \(1, 0\)"),
-        (lambda: multilinear_polynomial(lambda: [1, 1], {}), "ranges is empty"),
+        (lambda: multilinear_polynomial(lambda: [1, 1], {}), "ranges has 0 parameters, expected 1 to 16"),
+        (lambda: affine_polynomial([], {"a": []}, {"a": (0, 1)}), "nominal as a list"),
+        (
+            lambda: multilinear_polynomial(lambda b: [1, b], {"a": (0, 1)}),
+            "does not take them: missing .* 'b'",
+        ),
+        (
+            lambda: multilinear_polynomial(lambda a: [1, a] if a < 1 else [1, a, 1], {"a": (0, 1)}),
+            r"returned shapes \(2,\), \(3,\), expected as many",
+        ),
+        (lambda: multilinear_polynomial(lambda a: a, {"a": (0, 1)}), r"returned shapes \(\), expected"),
         (
             lambda: multilinear_polynomial(lambda a: [1, 3 + a * a], {"a": (0, 1)}),
             "not multilinear: affine in each of a",
@@ -91,6 +101,29 @@ def test_multilinear_families():
 def test_refusals(make, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         make()
+
+
+def test_three_theorems_agree():
+    """On independent coefficients intervals, edges and boxes say the same; so does any member."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        p = np.poly(-rng.uniform(0.05, 2, rng.integers(2, 6)))
+        d = rng.uniform(0, 0.6) * np.abs(p) * rng.uniform(size=len(p))
+        ranges = {f"c{k}": (-x, x) for k, x in enumerate(d)}
+        found = interval_polynomial(p - d, p + d)
+        parts = {name: row for name, row in zip(ranges, np.eye(len(p)), strict=True)}
+        assert affine_polynomial(p, parts, ranges).stable == found.stable
+        boxes = multilinear_polynomial(lambda p=p, **v: p + np.array(list(v.values())), ranges)
+        assert boxes.stable in (found.stable, None)
+        assert not found or worst(rng.uniform(p - d, p + d)) < 0
+
+
+def test_many_parameters_of_a_multilinear_family():
+    """Fourteen: 16 384 corners, each taken at once for a box."""
+    found = multilinear_polynomial(
+        lambda **k: [1, 3, 3 + sum(k.values()), 1], {f"p{i}": (0, 0.1) for i in range(14)}
+    )
+    assert found.stable is True
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e5])

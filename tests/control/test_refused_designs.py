@@ -240,3 +240,43 @@ def test_margins_of_a_gain():
     found = c.margins(static(2.0))
     assert (found.gain, found.phase_deg, found.stable) == (np.inf, np.inf, True)
     assert found.distance == pytest.approx(3.0)
+
+
+TWO = StateSpace(-np.eye(2), np.eye(2), np.eye(2))
+BLOCKS = [c.DeltaBlock("complex"), c.DeltaBlock("complex")]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: c.hinf_norm(TWO, tolerance=np.inf), "hinf_norm: tolerance is inf, expected a relative error above zero"),
+        (lambda: c.linf_norm(TWO, tolerance=-1.0), r"linf_norm: tolerance is -1\.0"),
+        (lambda: c.mu_peak(TWO, BLOCKS, tolerance=0), "mu_peak: tolerance is 0"),
+        (lambda: c.mu_peak(TWO, BLOCKS, starts=-1), "mu_peak: starts is -1, expected a number of searches from 0 on"),
+        (lambda: c.mu_response(TWO, BLOCKS, [1.0], starts=-1), "mu_response: starts is -1"),
+        (lambda: c.mu_response(TWO, BLOCKS, [1.0], tolerance=2), "mu_response: tolerance is 2"),
+        (lambda: c.mu("x", BLOCKS), "mu: M is 'x', expected numbers"),
+        (lambda: c.mu(np.full((2, 2), np.nan), BLOCKS), "mu: M has entries that are not finite"),
+        (lambda: c.stability_margin(TWO, BLOCKS, tolerance=-1), "stability_margin: tolerance is -1"),
+        (lambda: c.multiloop_disk_margin(TWO, tolerance=0), "multiloop_disk_margin: tolerance is 0"),
+        (lambda: c.worst_case_gain(TWO, []), "worst_case_gain: blocks is empty, expected one or more; `hinf_norm`"),
+        (lambda: c.tf([1], [1, 1], inputs=3), "inputs is 3, expected 1 names"),
+        (lambda: c.zpk("x", [-1], 1.0), "zpk: zeros is 'x', expected numbers"),
+        (lambda: c.zpk([], [-np.inf], 1.0), "zpk: poles has entries that are not finite"),
+        (lambda: c.summing("e", []), "summing: inputs is empty, expected one name or more"),
+        (lambda: c.summing("e", ["r"], width=-1), "summing: width is -1, expected a number of entries from 1 on"),
+        (lambda: c.feedback(TWO, "K"), "feedback: K is 'K', expected real numbers"),
+        (lambda: c.SquareRootKalman(None, 1.0, 1.0), "SquareRootKalman: plant is of type NoneType, expected a StateSpace"),
+        (lambda: c.dksyn(PLANT, [c.DeltaBlock("full", 3, 3)], relaxation=1e6, **LAST), "relaxation is 1000000"),
+        (lambda: c.place_by_outputs(TWO, []), "0 poles were asked for; 2 inputs and 2 outputs assign 2 of 2"),
+        (lambda: c.reduced_lqg(TWO, 1, 1.0, 1.0, 1.0, 1.0, start="x"), "reduced_lqg: start is of type str"),
+        (lambda: TWO.step_response(input=[]), r"step_response: input is \[\], expected one of u0, u1"),
+        (lambda: TWO.impulse_response(input=1.5), r"impulse_response: input has 1\.5, expected a name or a number below 2"),
+        (lambda: TWO.impulse_response("x", input=0), "impulse_response: t is 'x', expected real numbers"),
+        (lambda: c.tune(TWO, 0, controls=[], measurements=1), "tune: 0 controls and 1 measurements, expected one or more"),
+        (lambda: c.tune(TWO, 0, seed=-1, **LAST), "tune: seed is -1, expected a whole number from 0 on"),
+    ],
+)  # fmt: skip
+def test_plausible_mistakes_are_told(make, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        make()

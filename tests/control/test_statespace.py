@@ -224,6 +224,10 @@ def test_mat_files_without_matrices_are_refused(tmp_path):
     (tmp_path / "y.mat").write_text("nothing")
     with pytest.raises(FileError, match=r"y\.mat"):
         load_mat(tmp_path / "y.mat")
+    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM"
+    (tmp_path / "z.mat").write_bytes(header + bytes(384) + b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(FileError, match=r"z\.mat is of MATLAB's version 7\.3, which is not read; .* '-v7'"):
+        load_mat(tmp_path / "z.mat")
 
 
 def test_root_locus_of_a_double_integrator():
@@ -270,6 +274,10 @@ def test_figures_are_drawn(tmp_path):
     ):
         with pytest.raises(ArgumentError, match=sentence):
             step_info(system)
+    with pytest.raises(
+        ArgumentError, match=r"specs\['overshoot'\] is -0\.1, expected a share of the final value"
+    ):
+        loop.plot("step", specs={"overshoot": -0.1})
     with pytest.raises(ArgumentError, match=r"specs: there is no specification 'rose'"):
         loop.plot("step", specs={"rose": 1.0})
     with pytest.raises(ArgumentError, match="there is no plot 'bodes'; did you mean 'bode'"):
@@ -309,6 +317,11 @@ def test_curves_are_smooth_and_whole():
     (axis,) = tf([1], [1, 3, 3, 1]).plot("step", specs=specs).axes
     shaded = [p.get_extents().x0 for c in axis.collections for p in c.get_paths()]
     assert min(shaded) == pytest.approx(2.0 + 1.102, abs=0.1)  # 1.102 solves exp(-t) (1 + t + t^2/2) = 0.9
+    # a settling beyond the end of the response: it was drawn backwards, from there to that end
+    (axis,) = tf([1], [1, 3, 3, 1]).plot("step", specs={"settling": 40.0}).axes
+    shaded = [p.get_extents().x0 for c in axis.collections for p in c.get_paths()]
+    assert min(shaded) == 40.0
+    assert axis.lines[0].get_xdata()[-1] == pytest.approx(48.0, abs=0.1)
 
 
 def test_panels_have_one_unit_each():

@@ -227,6 +227,19 @@ def test_poles_of_random_systems(seed):
     ("make", "error", "sentence"),
     [
         (lambda: Goal("l1"), ArgumentError, "kind is 'l1', expected one of hinf, h2"),
+        (lambda: pid(filter_time=np.inf), ArgumentError, "filter_time is inf, expected seconds above zero"),
+        (lambda: fixed_order(-1, 1, 1), ArgumentError, "order is -1, expected a number of states from 0 on"),
+        (lambda: affine(np.eye(2), np.eye(2), order=2), ArgumentError, "order is 2, expected .* 0 to 1"),
+        (
+            lambda: tune([], 0, controls=1, measurements=1),
+            ArgumentError,
+            "plants is empty, expected one or more",
+        ),
+        (
+            lambda: tune(compleib("AC4")[0], -1, controls=1, measurements=2),
+            ArgumentError,
+            "structure is -1, expected a ControllerStructure, or an order from 0 on",
+        ),
         (lambda: pid(filter_time=0.0), ArgumentError, "filter_time is 0.0"),
         (lambda: affine(np.eye(2), np.eye(3), order=0), ArgumentError, r"free has shape \(3, 3\)"),
         (
@@ -267,6 +280,7 @@ def test_poles_of_random_systems(seed):
             ArgumentError,
             r"damping 1\.0, expected",
         ),
+        (lambda: Goal(weight=-1.0), ArgumentError, r"Goal: weight is -1\.0, expected a number above zero"),
         (lambda: Goal("h2", limit=0.0), ArgumentError, r"Goal: limit is 0\.0, expected a number above zero"),
         (lambda: place(tf([1], [1, 2, 3]), [-1]), ArgumentError, "1 poles were given, expected 2"),
         (lambda: place(tf([1], [1, 2, 3]), [-1, 1j]), ArgumentError, "comes without its conjugate"),

@@ -138,6 +138,17 @@ def test_drives_with_lags_are_states(masses):
         np.testing.assert_allclose(rates, lags.rates(at, command), rtol=1e-14)
 
 
+def test_pushes_at_frames_are_not_cut_by_limits_of_drives(masses):
+    """They were in exported programs: there a limit held for what was asked and pushed together."""
+    push = control.static([[-6.0, 0.0]]).renamed(inputs=["q:a", "q:b"], outputs=["end.fx"])
+    hold = control.static([[-4.0, -1.0]]).renamed(inputs=["q:a", "q:b"], outputs=["a"])
+    given = {"controller": [push, hold], "drives": {"a": Drive(limit=0.3), "b": Drive(limit=0.1)}}
+    program = c_program("test", masses, "m", Given(given["controller"], drives=given["drives"]), **START)
+    run = al.simulate(masses, **START, duration=0.4, step=H, integrator="rk4", **given)
+    assert np.abs(run.efforts[:, 1]).max() > 1.0  # ten times the limit
+    np.testing.assert_allclose(moved(program, 200)["q"], run.q[-1], atol=1e-12)  # the same operations
+
+
 def test_loops_and_couplings_turn_round_and_stay_closed(crank, tmp_path):
     """With a sampled law on the crank; where the rows that are kept do not serve, others are taken."""
     model, start = crank

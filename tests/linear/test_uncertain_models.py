@@ -167,6 +167,16 @@ def _four_bar():
     return builder.build()
 
 
+def test_families_without_inputs(arm):
+    """What moves by itself, about hanging down."""
+    found, driven = (
+        al.linearize(arm, np.zeros(2), inputs=inputs, outputs=["q"], uncertain={"payload": (1, 5)})
+        for inputs in ([], None)
+    )
+    assert found.at(payload=2.5).shape[1] == 0
+    np.testing.assert_allclose(found.at(payload=2.5).A, driven.at(payload=2.5).A, rtol=0, atol=1e-10)
+
+
 def test_what_is_refused(arm):
     tau = arm.gravity_forces(Q)
     for given, message in (

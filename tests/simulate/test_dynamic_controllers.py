@@ -280,6 +280,19 @@ def test_switching_without_a_bump(cart):
     np.testing.assert_allclose(run.q[:300], only.q[:300], rtol=0, atol=1e-6)
 
 
+def test_gains_that_differ_blend_within_a_span(cart):
+    """A direct part jumps where laws are switched; interpolated over a tenth of a second it takes that long."""
+    soft, hard = (control.static([[-k]]).renamed(inputs=["q:x"], outputs=["x"]) for k in (1.0, 3.0))
+    switched = control.GainSchedule("t", [0.0, 1.0], [soft, hard], interpolation="switch")
+    blended = control.GainSchedule("t", [0.0, 1.0, 1.1], [soft, soft, hard])
+    jumps = []
+    for schedule in (switched, blended):
+        run = simulate(cart, [1.0], duration=2.0, step=0.01, controller=schedule)
+        jumps.append(np.abs(np.diff(run.efforts[:, 0])).max())
+    assert jumps[0] > 1.0
+    assert jumps[1] < 0.15 * jumps[0]  # a tenth of it each sample, and what the motion adds
+
+
 def test_a_schedule_by_a_signal(cart):
     """Gains that grow with the place: against the same law as a Python function."""
     systems = [control.static([[-k]]).renamed(inputs=["q:x"], outputs=["x"]) for k in (1.0, 3.0)]
@@ -332,6 +345,49 @@ def test_lagging_drives_and_states(cart):
         errors.append(np.abs(run.q - fine.q).max())
     assert errors[1] < 0.35 * errors[0]  # commands are held over steps: second order
     assert errors[1] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("drive", "sampled", "also"),
+    [
+        (Drive(lag=0.1), False, ()),
+        (Drive(lag=0.1), True, ()),
+        (Drive(rate=1.0), False, ()),
+        (Drive(limit=0.5), True, ()),
+        (Drive(limit=0.5), False, (lambda t, q, v: [0.0],)),
+    ],
+)
+def test_pushes_are_not_carried_out_by_drives(cart, drive, sampled, also):
+    """The push at a frame moves the joint of a drive: it was part of what the drive made late, or cut off."""
+    push = control.static([[-20.0]]).renamed(inputs=["q:x"], outputs=["cart.fx"])
+    law = control.c2d(push, 0.01) if sampled else push
+    with pytest.raises(al.UnsupportedError, match="pushes at a frame, and the drive of 'x' would carry out"):
+        simulate(cart, [0.3], duration=0.1, step=0.01, controller=[law, *also], drives={"x": drive})
+
+
+def test_pushes_beside_drives(cart):
+    """A limit holds for what is asked of the drive alone; a push in `wrenches` goes with every drive."""
+    push = control.static([[-20.0]]).renamed(inputs=["q:x"], outputs=["cart.fx"])
+    options = {"duration": 1.0, "interval": 0.1, "integrator": "dop853", "tolerance": 1e-10}
+    limited = simulate(cart, [0.3], controller=push, drives={"x": Drive(limit=0.5)}, **options)
+    free = simulate(cart, [0.3], controller=push, **options)
+    np.testing.assert_allclose(limited.q, free.q, rtol=0, atol=1e-12)
+
+    def tip(t, q, v):
+        return [0, 0, 0, -20 * q[0], 0, 0]
+
+    ask = control.static([[-4.0]]).renamed(inputs=["q:x"], outputs=["x"])
+    lagging = simulate(
+        cart, [0.3], controller=ask, drives={"x": Drive(lag=0.1)}, wrenches={"cart": tip}, **options
+    )
+    exact = scipy.integrate.solve_ivp(
+        lambda t, z: [z[1], z[2] - 20 * z[0] - z[1], (-4 * z[0] - z[2]) / 0.1],
+        (0, 1),
+        [0.3, 0, 0],
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(lagging.q[-1, 0], exact.y[0, -1], rtol=0, atol=1e-8)
 
 
 # --- sensors and rates ----------------------------------------------------------------------------------------------
@@ -406,6 +462,8 @@ def test_what_a_controller_refuses(design):
     K = design.controller
     with pytest.raises(al.ArgumentError, match=r"start is .* expected 4 numbers"):
         DynamicController(K, start=[1.0])
+    with pytest.raises(al.ArgumentError, match=r"DynamicController: name is 3, expected a name"):
+        DynamicController(K, name=3)
     with pytest.raises(al.ArgumentError, match=r"start: no state 'z'"):
         DynamicController(K, start={"z": 1.0})
     with pytest.raises(

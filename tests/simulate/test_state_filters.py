@@ -218,6 +218,8 @@ def test_refusals():
     dt = DT
     with pytest.raises(ArgumentError, match=r"kind is 'best', expected one of extended, unscented"):
         StateFilter(CART, encoders(), process=1.0, kind="best")
+    with pytest.raises(ArgumentError, match=r"process\['x'\] is 'a', expected (a )?number"):
+        StateFilter(CART, encoders(), process={"x": "a"})
     with pytest.raises(ArgumentError, match=r"center is 1.0, expected a weight from 0 to less than 1"):
         StateFilter(CART, encoders(), process=1.0, center=1.0)
     with pytest.raises(ArgumentError, match=r"steps is 0, expected a whole number from 1"):

@@ -1,5 +1,7 @@
 """One page about a controller: what it says against what is known otherwise."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,12 @@ def test_what_breaks_first_is_the_published_interval(masses, law, tmp_path):
         found.save(tmp_path / "loop.txt")
     with pytest.raises(al.ArgumentError, match=r"kind is 'bode'"):
         found.plot("bode")
+    # a peak that a logarithmic axis does not reach points out of the picture
+    for frequency, marker, side in ((0.0, "<", "left"), (np.inf, ">", "right"), (1.0, "o", "")):
+        moved = dataclasses.replace(found, mu=dataclasses.replace(found.mu, frequency=frequency))
+        peak = moved.plot("mu").axes[0].lines[-1]
+        assert peak.get_marker() == marker
+        assert str(peak.get_label()).endswith(f"far to the {side}" if side else "rad/s")
 
 
 def test_a_loop_that_does_not_hold(masses, law):
@@ -110,9 +118,14 @@ def test_what_is_refused(masses, law):
         al.certify(masses, law.law, {"stiffness": (1, 2)})
     with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
         al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
+    with pytest.raises(al.ArgumentError, match=r"certify: model is of type StateSpace, expected a Model"):
+        al.certify(law.law, law, {"stiffness": (1, 2)})
+    with pytest.raises(al.ArgumentError, match=r"certify: uncertain is empty, expected parameters"):
+        al.certify(masses, law, None)
     for given, sentence in (
         ({"tolerance": 0.0}, r"certify: tolerance is 0.0, expected a positive number"),
         ({"members": 0}, r"certify: members is 0, expected a whole number"),
+        ({"seed": -1}, r"certify: seed is -1, expected a whole number of zero or more"),
         ({"duration": -1.0}, r"certify: duration is -1.0, expected a positive number"),
         ({"disturbance": [1.0, 2, 3]}, r"certify: disturbance is \[1.0, 2, 3\], expected a number or"),
     ):

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, real
 from alembert.errors import ArgumentError
 
 Array = np.ndarray
@@ -28,6 +28,22 @@ def numbers(function: str, name: str, value: Any) -> Array:
     if not np.all(np.isfinite(x)):
         raise ArgumentError(f"{function}: {name} has entries that are not finite")
     return x
+
+
+def complex_numbers(function: str, name: str, value: Any) -> Array:
+    """Finite ones."""
+    try:
+        x = np.asarray(value, dtype=complex)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{function}: {name} is {value!r}, expected numbers") from None
+    if not np.all(np.isfinite(x)):
+        raise ArgumentError(f"{function}: {name} has entries that are not finite")
+    return x
+
+
+def relative(function: str, value: Any) -> None:
+    """A tolerance."""
+    real(function, "tolerance", value, "a relative error above zero, 1 at most", over=0.0, most=1.0)
 
 
 def matrix(
@@ -100,7 +116,7 @@ def names(function: str, argument: str, value: Any, count: int, letter: str) -> 
     """Names of signals: `letter` and a number where none were given, different from each other."""
     if value is None:
         return tuple(f"{letter}{k}" for k in range(count))
-    found = (value,) if isinstance(value, str) else tuple(value)
+    found = _texts(value)
     if len(found) != count or not all(isinstance(name, str) for name in found):
         raise ArgumentError(f"{function}: {argument} is {value!r}, expected {count} names")
     if len(set(found)) < count:
@@ -113,10 +129,14 @@ def units(function: str, argument: str, value: Any, count: int) -> tuple[str, ..
     """Units of signals; empty ones are not known, and are not compared."""
     if value is None:
         return ("",) * count
-    found = (value,) if isinstance(value, str) else tuple(value)
+    found = _texts(value)
     if len(found) != count or not all(isinstance(name, str) for name in found):
         raise ArgumentError(f"{function}: {argument} is {value!r}, expected {count} units")
     return found
+
+
+def _texts(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
 
 
 def picked(function: str, argument: str, known: Sequence[str], value: Any) -> list[int]:
@@ -125,7 +145,7 @@ def picked(function: str, argument: str, known: Sequence[str], value: Any) -> li
         return list(range(len(known)))
     if isinstance(value, slice):
         return list(range(len(known)))[value]
-    entries = [value] if isinstance(value, (str, int, np.integer)) else list(value)
+    entries = list(_texts(value))
     found = []
     for entry in entries:
         if isinstance(entry, str):

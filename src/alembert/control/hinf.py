@@ -439,7 +439,7 @@ def dksyn(
     P = ordered("dksyn", P, controls, measurements)
     whole("dksyn", "iterations", iterations, "a whole number of one or more")
     whole("dksyn", "order", order, "a whole number of zero or more", least=0)
-    positive("dksyn", "relaxation", relaxation)
+    real("dksyn", "relaxation", relaxation, f"above zero, {_LONGEST:g} at most", over=0.0, most=_LONGEST)
     positive("dksyn", "tolerance", tolerance)
     if frequency is not None:
         frequency = arguments.frequencies("dksyn", frequency)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, whole
 from alembert.control import arguments
 from alembert.control.arguments import has_elements, read_system, takes_systems
 from alembert.control.statespace import StateSpace
@@ -142,6 +142,7 @@ def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
         return as_uncertain_system(G).feedback(K, sign=sign)  # type: ignore[return-value]
     p, m = G.shape
     if not isinstance(K, StateSpace):
+        K = arguments.numbers("feedback", "K", K)
         K = static(np.eye(p) * K if np.ndim(K) == 0 and p == m else K)
     if K.shape != (m, p):
         raise ArgumentError(
@@ -192,6 +193,9 @@ def summing(output: str, inputs: Sequence[str], *, width: int = 1) -> StateSpace
     """
     if isinstance(inputs, str):
         raise ArgumentError(f"summing: inputs is {inputs!r}, expected a list of names such as ['r', '-y']")
+    whole("summing", "width", width, "a number of entries from 1 on")
+    if not inputs:
+        raise ArgumentError("summing: inputs is empty, expected one name or more")
     signs = [-1.0 if name.startswith("-") else 1.0 for name in inputs]
     plain = [name.lstrip("+-") for name in inputs]
     D = np.hstack([sign * np.eye(width) for sign in signs])

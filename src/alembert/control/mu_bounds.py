@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
+from alembert.control.arguments import complex_numbers, relative
 from alembert.control.mu_upper import Scalings, UpperBound, inverse_root
 from alembert.control.norms import peak_gain
 from alembert.control.responses import ResponseEvaluator
@@ -78,10 +80,10 @@ class MuBounds:
 
 def mu(M: Any, blocks: Sequence[DeltaBlock], *, starts: int = 12, tolerance: float = 1e-9) -> MuBounds:
     """Bounds of (1) for a matrix M (outputs z, inputs w); `starts` is how many searches from below are begun."""
-    M = np.asarray(M, dtype=complex)
+    M = complex_numbers("mu", "M", M)
     check_blocks("mu", M.shape, blocks)
-    if not np.all(np.isfinite(M)):
-        raise ArgumentError("mu: M has entries that are not finite")
+    relative("mu", tolerance)
+    whole("mu", "starts", starts, "a number of searches from 0 on", least=0)
     scalings = Scalings(blocks)
     above = scalings.least(M, tolerance=tolerance)
     lower, delta = lower_bound(M, blocks, starts=starts, above=above)

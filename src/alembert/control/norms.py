@@ -74,7 +74,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from alembert.control.arguments import takes_systems
+from alembert.control.arguments import relative, takes_systems
 from alembert.control.gramian import ModalForm, conjugate_pairs, fast_modes, lyapunov, modal_form
 from alembert.control.responses import ResponseEvaluator, bilinear
 from alembert.control.statespace import StateSpace
@@ -85,6 +85,7 @@ _NEAR_AXIS = 1e-7  # of the largest eigenvalue: double eigenvalues on the axis s
 _STEPS = 40
 _HIGH = 0.7  # of the highest peak: others are not climbed. If it is one of them, the eigenvalues of (2) tell
 _LARGE = 30  # states; below, eigenvalues of twice the size take no longer than intervals
+_LIGHT = 0.5  # mean damping: below, there are too many impulses
 
 
 @takes_systems()
@@ -103,14 +104,15 @@ def h2_norm(G: StateSpace) -> float:
 @takes_systems()
 def hinf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest singular value of G over all frequencies; infinite, at its fastest growing pole, for an unstable G."""
+    relative("hinf_norm", tolerance)
     if G.is_discrete:
         return linf_norm(G, tolerance=tolerance) if G.is_stable else _unbounded(G)
-    found, modes = _by_impulses(G, tolerance)
+    found, modes = _quickly(G, tolerance)
     if found is not None:
         return found
     if not (G.is_stable if modes is None else np.all(modes.poles.real < 0)):
         return _unbounded(G)
-    return _by_modes(G, modes, tolerance)
+    return _thoroughly(G, modes, tolerance)
 
 
 def _unbounded(G: StateSpace) -> PeakGain:
@@ -122,6 +124,7 @@ def _unbounded(G: StateSpace) -> PeakGain:
 @takes_systems()
 def linf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
     """The largest gain on the axis (the unit circle), whether or not the system is stable."""
+    relative("linf_norm", tolerance)
     if G.is_discrete and G.order:
         if np.any(np.abs(G.decay()) < 1e-14):
             pole = np.linalg.eigvals(G.A)[int(np.argmin(np.abs(G.decay())))]
@@ -132,25 +135,43 @@ def linf_norm(G: StateSpace, *, tolerance: float = 1e-9) -> PeakGain:
 
 
 def _on_axis(G: StateSpace, tolerance: float) -> PeakGain:
-    found, modes = _by_impulses(G, tolerance)
-    return _by_modes(G, modes, tolerance) if found is None else found
+    found, modes = _quickly(G, tolerance)
+    return _thoroughly(G, modes, tolerance) if found is None else found
 
 
-def _by_impulses(G: StateSpace, tolerance: float) -> tuple[PeakGain | None, ModalForm | None]:
-    """The gain of a large system without eigenvalues; or its modes, where they are found fast, or nothing else helps."""
+def _quickly(G: StateSpace, tolerance: float) -> tuple[PeakGain | None, ModalForm | None]:
+    """The gain of a large, well damped system without eigenvalues; the modes of another one."""
     if G.order < _LARGE or not all(G.shape):
         return None, None
     modes = fast_modes(G.A)
     if modes is not None:
         return None, modes
-    found = impulse_gain(*G.balanced_scales().matrices, tolerance)
+    found = None if _oscillates(G) else impulse_gain(*G.balanced_scales().matrices, tolerance)
     return found, modal_form(G.A) if found is None else None
 
 
-def _by_modes(G: StateSpace, modes: ModalForm | None, tolerance: float) -> PeakGain:
-    """By intervals where G has modes and they prove it, by eigenvalues of twice the size otherwise."""
+def _thoroughly(G: StateSpace, modes: ModalForm | None, tolerance: float) -> PeakGain:
+    """By intervals where G has modes and they prove it, by impulses, or by eigenvalues of twice the size."""
     found = None if modes is None else bounded_gain(*G.matrices, modes, tolerance)
-    return peak_gain(*G.balanced_scales().matrices, tolerance=tolerance) if found is None else found
+    if found is not None:
+        return found
+    matrices = G.balanced_scales().matrices
+    if G.order >= _LARGE and all(G.shape) and modes is None and _oscillates(G):
+        found = impulse_gain(*matrices, tolerance)
+    return peak_gain(*matrices, tolerance=tolerance) if found is None else found
+
+
+def _oscillates(G: StateSpace) -> bool:
+    """Poles are, in the mean, damped so little that modes are faster than impulses."""
+    return mean_damping(G.A) < _LIGHT
+
+
+def mean_damping(A: Array) -> float:
+    """Of all poles: the mean decay over the root mean square of the frequencies, from the traces of A and of its square."""
+    n = len(A)
+    decay, squares = -np.trace(A) / n, np.einsum("ij,ji->", A, A) / n  # the mean of decay^2 - frequency^2
+    frequencies = decay**2 - squares  # at least: decay^2 is, in the mean, the square of its mean or more
+    return float(decay / np.sqrt(frequencies)) if frequencies > 0 else np.inf
 
 
 def peak_gain(A: Array, B: Array, C: Array, D: Array, *, tolerance: float = 1e-9) -> PeakGain:
@@ -418,14 +439,18 @@ def rounding_of_modes(A: Array, V: Array, inverse: Array, modes: ModalForm) -> t
             np.split(part, [k, 2 * k], axis=1) for part in np.split(product, [k, 2 * k])
         )
         sizes = np.empty((n, n))
-        same = np.hypot(a - d - unit * np.eye(k), b + c)
-        other = np.hypot(a + d, c - b)
+        same = _moduli(a - d - unit * np.eye(k), b + c)
+        other = _moduli(a + d, c - b)
         for this, that in ((above, below), (below, above)):
             sizes[np.ix_(this, this)], sizes[np.ix_(this, that)] = same, other
-            sizes[np.ix_(this, real)], sizes[np.ix_(real, this)] = np.hypot(x, y), np.hypot(e, f)
+            sizes[np.ix_(this, real)], sizes[np.ix_(real, this)] = _moduli(x, y), _moduli(e, f)
         sizes[np.ix_(real, real)] = np.abs(z - unit * np.eye(n - 2 * k))
         found.append(sizes)
     return found[0], found[1]
+
+
+def _moduli(x: Array, y: Array) -> Array:
+    return np.sqrt(x * x + y * y)  # five times faster than hypot; what underflows is below all other rounding
 
 
 _EPS = float(np.finfo(float).eps)

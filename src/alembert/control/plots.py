@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, real
 from alembert.control import arguments
 from alembert.control.responses import step_info
 from alembert.errors import ArgumentError
@@ -345,14 +345,18 @@ def step_with_specs(G: StateSpace, t: Any, specs: Mapping[str, float], path: Pat
     """The step response with what it may not enter: above the overshoot, before the rise, outside of the band."""
     for name in specs:
         check_known("plot: specs: there is no specification", name, SPECS)
+        real("plot", f"specs[{name!r}]", specs[name], "a share of the final value, or seconds", least=0.0)
     band = float(specs.get("band", 0.02))
     info = step_info(G, t=t, band=band)
     found = G.step_response(t)
+    if t is None and specs.get("settling", 0.0) > found.t[-1]:  # beyond the settling that is asked for
+        count = int(np.ceil(1.2 * specs["settling"] / found.t[1]))
+        found = G.step_response(found.t[1] * np.arange(count + 1))
     y, final, end = found.y[:, 0], info.final, float(found.t[-1])
     figure, axis = _one_panel(7.6, 4.4)
     kept: Any = dict(color="#b91c1c", alpha=0.12, linewidth=0)
     top = max(float(y.max() / final), 1 + float(specs.get("overshoot", 0.0))) + 0.15
-    settling = float(specs.get("settling", end))
+    settling = min(float(specs.get("settling", end)), end)
     if "overshoot" in specs:
         axis.fill_between([0, settling], (1 + specs["overshoot"]) * final, top * final, **kept)
     if "settling" in specs:

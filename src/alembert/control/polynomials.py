@@ -18,6 +18,7 @@ cannot be decided within a number of boxes is None, and says so.
 from __future__ import annotations
 
 import heapq
+import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from alembert.control import arguments
 from alembert.errors import ArgumentError
 
 Array = np.ndarray
+_MOST = 16  # parameters: with more there are too many corners to look at
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +79,20 @@ def affine_polynomial(nominal: Any, parts: Mapping[str, Any], ranges: Mapping[st
     what = "affine_polynomial"
     base = arguments.numbers(what, "nominal", nominal)
     names = list(parts)
-    if base.ndim != 1 or not names or set(names) != set(ranges):
+    if base.ndim != 1 or not len(base) or not names or set(names) != set(ranges):
         raise ArgumentError(
             f"{what}: parts {names} and ranges {list(ranges)}, expected the same parameters, and nominal as a list"
         )
     rows = []
     for name in names:
-        p = arguments.numbers(what, f"parts[{name!r}]", parts[name])
+        p = np.atleast_1d(arguments.numbers(what, f"parts[{name!r}]", parts[name]))
         if p.ndim != 1 or len(p) > len(base):
-            raise ArgumentError(f"{what}: parts[{name!r}] has degree {len(p) - 1}, above that of nominal")
+            raise ArgumentError(
+                f"{what}: parts[{name!r}] has shape {p.shape}, expected coefficients of a degree that nominal has, "
+                f"({len(base)},) at most"
+            )
         rows.append(np.concatenate([np.zeros(len(base) - len(p)), p]))
-    limits = [_range(what, name, ranges[name]) for name in names]
+    limits = _limits(what, ranges, names).tolist()
     leads = [
         base[0] + sum(r[0] * x for r, x in zip(rows, corner, strict=True))
         for corner in itertools.product(*limits)
@@ -127,22 +132,37 @@ def multilinear_polynomial(
     """(3): `coefficients(**values)` gives the polynomial, affine in each parameter while the others are held."""
     what = "multilinear_polynomial"
     names = list(ranges)
-    limits = np.array([_range(what, name, ranges[name]) for name in names])
-    if not names:
-        raise ArgumentError(f"{what}: ranges is empty, expected parameters with (low, high)")
+    limits = _limits(what, ranges, names)
+    try:
+        inspect.signature(coefficients).bind(**ranges)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{what}: coefficients is called with the parameters {', '.join(names)} by name, and does not take them: {error}"
+        ) from None
 
     def at(values: Any) -> Array:
-        return arguments.numbers(
-            what, "coefficients", coefficients(**dict(zip(names, map(float, values), strict=True)))
-        )
+        found = coefficients(**dict(zip(names, map(float, values), strict=True)))
+        return arguments.numbers(what, "what coefficients returned", found)
 
     corners = np.array(list(itertools.product(*([(0, 1)] * len(names)))))
-    table = np.array([at(np.where(c, limits[:, 1], limits[:, 0])) for c in corners])
+    listed = [at(np.where(c, limits[:, 1], limits[:, 0])) for c in corners]
+    shapes = sorted({p.shape for p in listed})
+    if len(shapes) > 1 or len(shapes[0]) != 1 or shapes[0][0] < 2:
+        raise ArgumentError(
+            f"{what}: coefficients returned shapes {', '.join(map(str, shapes))}, expected as many coefficients each time, "
+            "highest power first, two or more"
+        )
+    table = np.array(listed)
+
+    def members(low: Array, high: Array) -> Array:
+        """The polynomials at the corners of a box, given in shares of the ranges, by interpolation."""
+        X = table.reshape(*[2] * len(names), -1)
+        for k, (a, b) in enumerate(zip(low, high, strict=True)):
+            X = np.moveaxis(np.tensordot([[1 - a, a], [1 - b, b]], X, axes=(1, k)), 0, k)
+        return X.reshape(table.shape)
 
     def member(shares: Array) -> Array:
-        """The polynomial at shares (m,) of the ranges, by interpolation."""
-        weights = np.prod(np.where(corners, shares, 1 - shares), axis=1)
-        return np.asarray(weights @ table)
+        return np.asarray(np.prod(np.where(corners, shares, 1 - shares), axis=1) @ table)
 
     rng = np.random.default_rng(0)
     for shares in rng.uniform(size=(5, len(names))):
@@ -183,7 +203,7 @@ def multilinear_polynomial(
             return RobustPolynomial(
                 None, f"{most_boxes} boxes did not decide; give more, or narrower ranges", boxes=boxes
             )
-        polynomials = np.array([member(np.where(c, high, low)) for c in corners])
+        polynomials = members(low, high)
         w, h = (a + b) / 2, (b - a) / 2
         z, r = _moved(polynomials, w, h)
         if _leaves_out_zero(z, r):
@@ -191,7 +211,7 @@ def multilinear_polynomial(
         found = unstable((low + high) / 2, boxes)
         if found is not None:
             return found
-        wide = np.abs(z[:, None] - z).max()
+        wide = np.hypot(np.ptp(z.real), np.ptp(z.imag))
         if 2 * r.max() > wide:
             cut = ((low, high, a, w), (low, high, w, b))
         else:
@@ -221,6 +241,16 @@ def _check_degree(function: str, low: float, high: float) -> None:
             f"{function}: the highest coefficient goes from {low:g} to {high:g}: at zero the degree drops, and a root comes "
             "from infinity; expected one sign"
         )
+
+
+def _limits(function: str, ranges: Mapping[str, Any], names: Sequence[str]) -> Array:
+    """(parameters, 2)"""
+    if not 0 < len(names) <= _MOST:
+        raise ArgumentError(
+            f"{function}: ranges has {len(names)} parameters, expected 1 to {_MOST} with (low, high): all corners are "
+            "looked at. `mu_peak` of an uncertain system takes more"
+        )
+    return np.array([_range(function, name, ranges[name]) for name in names])
 
 
 def _range(function: str, name: str, given: Any) -> tuple[float, float]:
@@ -265,13 +295,11 @@ def _crossing(a: Array, b: Array) -> tuple[float, float] | None:
 
 def _moved(polynomials: Array, w: float, h: float) -> tuple[Array, Array]:
     """p(jw), and how far it moves at most for frequencies within h."""
-    z = np.array([np.polyval(p, 1j * w) for p in polynomials])
-    r = np.zeros(len(z))
-    for i, p in enumerate(polynomials):
-        q = p
-        for k in range(1, len(p)):
-            q = np.polyder(q)
-            r[i] += abs(np.polyval(q, 1j * w)) * h**k / factorial(k)
+    p = polynomials.T
+    z, r = np.polyval(p, 1j * w), np.zeros(len(polynomials))
+    for k in range(1, len(p)):
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)[:, None]
+        r += np.abs(np.polyval(p, 1j * w)) * h**k / factorial(k)
     return z, r * (1 + 1e-12)
 
 

@@ -517,7 +517,9 @@ class SquareRootKalman:
     through: Any = None
 
     def __post_init__(self) -> None:
-        what, G = "SquareRootKalman", self.plant
+        what = "SquareRootKalman"
+        G = arguments.read_system(what, "plant", self.plant)
+        object.__setattr__(self, "plant", G)
         if not G.is_discrete:
             raise ArgumentError(
                 f"{what}: the plant is continuous, expected a sampled one; al.control.c2d(plant, dt) makes it"

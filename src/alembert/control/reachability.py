@@ -93,6 +93,16 @@ def _listed(names: list[str]) -> str:
 
 
 def reachability(A: Array, B: Array, names: tuple[str, ...], tolerance: float) -> Reachability:
+    """In any units of the states: they are changed to some that make rows and columns of A alike."""
+    A, B, states, _ = in_like_units(_without_rounding(A), _without_rounding(B))
+    found = staircase(A, B, names, tolerance)
+    if found:
+        return found
+    return dataclasses.replace(found, lost=np.linalg.qr(found.lost.T / states[:, None])[0].T)
+
+
+def staircase(A: Array, B: Array, names: tuple[str, ...], tolerance: float) -> Reachability:
+    """In the units given."""
     size = len(A)
     lengths = np.linalg.norm(B, axis=0)
     new = B[:, lengths > 0] / lengths[lengths > 0]
@@ -111,6 +121,11 @@ def reachability(A: Array, B: Array, names: tuple[str, ...], tolerance: float) -
     rank = min(basis.shape[1], size)
     full = np.linalg.qr(np.hstack([basis, np.eye(size)]))[0] if size else basis
     return Reachability(rank, size, tolerance, margin if rank else 0.0, full[:, rank:size].T, names)
+
+
+def _without_rounding(X: Array) -> Array:
+    """Units that make rows alike would make much of what rounding leaves in place of zeros."""
+    return np.where(np.abs(X) > 4 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0), X, 0.0)
 
 
 def transmission_zeros(G: StateSpace) -> Array:
@@ -318,7 +333,7 @@ def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
         raise ArgumentError("place_by_outputs: the plant has a direct part D, expected none")
     wanted = _wanted("place_by_outputs", poles, None)
     most = min(n, m + p - 1)
-    if len(wanted) > most:
+    if not 0 < len(wanted) <= most:
         raise ArgumentError(
             f"place_by_outputs: {len(wanted)} poles were asked for; {m} inputs and {p} outputs assign {most} of {n}"
         )

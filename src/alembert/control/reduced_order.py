@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 
 from alembert.control import arguments
-from alembert.control.arguments import takes_systems
+from alembert.control.arguments import read_system, takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
 from alembert.control.interconnection import feedback
 from alembert.control.quadratic import LQG, lqg
@@ -73,6 +73,7 @@ def reduced_lqg(
     others.
     """
     n = plant.order
+    start = None if start is None else read_system("reduced_lqg", "start", start)
     if isinstance(order, bool) or not (isinstance(order, (int, np.integer)) and 1 <= order <= n):
         raise ArgumentError(f"reduced_lqg: order is {order!r}, expected a whole number from 1 to {n}")
     if plant.is_discrete or np.any(plant.D):

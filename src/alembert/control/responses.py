@@ -214,18 +214,25 @@ def held(A: Array, B: Array, h: float) -> tuple[Array, Array, Array]:
 
 
 def step_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
-    (k,) = arguments.picked("step_response", "input", G.input_names, input)
+    k = _one_input("step_response", G, input)
     times = settling_times(G) if t is None else t
     return simulate(G[:, k], times, np.ones(1), None, "zero")
 
 
 def impulse_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
-    (k,) = arguments.picked("impulse_response", "input", G.input_names, input)
-    times = np.asarray(settling_times(G) if t is None else t, dtype=float)
+    k = _one_input("impulse_response", G, input)
+    times = settling_times(G) if t is None else arguments.numbers("impulse_response", "t", t)
     one = G[:, k]
     if G.is_discrete:
         return simulate(one, times, (np.arange(len(times)) == 0).astype(float)[:, None], None, "zero")
     return simulate(one, times, None, one.B[:, 0], "zero")
+
+
+def _one_input(function: str, G: StateSpace, given: Any) -> int:
+    found = arguments.picked(function, "input", G.input_names, given)
+    if len(found) != 1:
+        raise ArgumentError(f"{function}: input is {given!r}, expected one of {', '.join(G.input_names)}")
+    return found[0]
 
 
 def settling_times(G: StateSpace, points: int = 500) -> Array:

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.interconnection import feedback, static
@@ -119,6 +120,8 @@ def mu_response(
     to the least bound of its kind the one from above comes; it holds, however near.
     """
     check_blocks("mu_response", M.shape, blocks)
+    arguments.relative("mu_response", tolerance)
+    whole("mu_response", "starts", starts, "a number of searches from 0 on", least=0)
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
     response = M.frequency_response(frequency)
@@ -140,6 +143,8 @@ def mu_peak(
     The number of intervals in the proof grows with one over the square root of the (relative) tolerance.
     """
     check_blocks("mu_peak", M.shape, blocks)
+    arguments.relative("mu_peak", tolerance)
+    whole("mu_peak", "starts", starts, "a number of searches from 0 on", least=0)
     _check_stable("mu_peak", "nominal", M)
     nonlinear = any(b.kind == "sector" for b in blocks)
     M, blocks = _without_sectors(M, blocks)
@@ -217,6 +222,7 @@ def disk_margins(L: StateSpace, *, skew: float = 0.0) -> tuple[DiskMargin, ...]:
 @takes_systems()
 def multiloop_disk_margin(L: StateSpace, *, skew: float = 0.0, tolerance: float = 1e-3) -> DiskMargin:
     """All loops at once, each by a number of its own."""
+    arguments.relative("multiloop_disk_margin", tolerance)
     return _disk(_sensitivity("multiloop_disk_margin", L), skew, tolerance)
 
 
@@ -245,6 +251,7 @@ def stability_margin(
     above `largest` count as infinite.
     """
     check_blocks("stability_margin", M.shape, blocks)
+    arguments.relative("stability_margin", tolerance)
     given = (
         [int(x) for x in np.broadcast_to(np.asarray(signs), (len(blocks),))]
         if np.size(signs) in (1, len(blocks))
@@ -303,6 +310,11 @@ def worst_case_gain(
     The gain stays below g where mu of M, its last outputs divided by g, stays below one, with a full block on top of
     Delta.
     """
+    if not blocks:
+        raise ArgumentError(
+            "worst_case_gain: blocks is empty, expected one or more; `hinf_norm` is the gain without"
+        )
+    arguments.relative("worst_case_gain", tolerance)
     z, w = sum(b.columns for b in blocks), sum(b.rows for b in blocks)
     p, m = M.shape[0] - z, M.shape[1] - w
     if p < 1 or m < 1:

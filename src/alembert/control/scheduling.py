@@ -8,7 +8,8 @@ and so are B, C and D; outside, the nearest holds. That needs systems whose stat
 structure do (PID, observers in the plant's coordinates): balanced or modal coordinates would be mixed up. With
 `interpolation="switch"` each system runs from its value on up to the next, and those that wait follow what the one at
 work does (`alembert.simulate.DynamicController`), so that taking over makes no bump as long as outputs change slowly for
-their poles; they may differ in their states. What no state can make up for is a jump: gains D that differ.
+their poles; they may differ in their states. What no state can make up for is a jump: gains D that differ, which want to be
+interpolated within a short span.
 """
 
 from __future__ import annotations

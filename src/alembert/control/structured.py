@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import real
+from alembert.arguments import real, whole
 from alembert.control import arguments
 from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
@@ -102,8 +102,9 @@ class Goal:
     limit: float | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None and not (np.isfinite(self.limit) and self.limit > 0):
-            raise ArgumentError(f"Goal: limit is {self.limit!r}, expected a number above zero")
+        for name in ("weight", "power", "limit"):
+            if name != "limit" or self.limit is not None:
+                real("Goal", name, getattr(self, name), "a number above zero", over=0.0)
         if self.kind not in GOALS:
             raise ArgumentError(f"Goal: kind is {self.kind!r}, expected one of {', '.join(GOALS)}")
 
@@ -122,6 +123,7 @@ class Tuned:
 def fixed_order(order: int, controls: int, measurements: int, *, free: Any = None) -> ControllerStructure:
     """A_K tridiagonal, B_K, C_K and D_K free; `free` (controls, measurements) marks the entries of D_K that are."""
     n, m, p = order, controls, measurements
+    whole("fixed_order", "order", order, "a number of states from 0 on", least=0)
     mask = np.zeros((n + m, n + p), bool)
     marked = np.ones((controls, measurements), dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if marked.shape != (controls, measurements):
@@ -142,6 +144,14 @@ def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
     mask = np.asarray(free, dtype=bool)
     if mask.shape != constant.shape:
         raise ArgumentError(f"affine: free has shape {mask.shape}, expected {constant.shape}")
+    whole(
+        "affine",
+        "order",
+        order,
+        f"a number of states, 0 to {min(mask.shape) - 1}",
+        least=0,
+        most=min(mask.shape) - 1,
+    )
     directions = np.zeros((int(mask.sum()), *constant.shape))
     for k, (i, j) in enumerate(np.argwhere(mask)):
         directions[k, i, j] = 1.0
@@ -186,11 +196,20 @@ def tune(
             f"tune: decay is {decay!r} and damping {damping!r}, expected zero or more, and a ratio from 0 to less than 1"
         )
     given = plants if isinstance(plants, Sequence) else [plants]
+    if not given:
+        raise ArgumentError("tune: plants is empty, expected one or more systems")
+    if not isinstance(structure, ControllerStructure):
+        whole("tune", "structure", structure, "a ControllerStructure, or an order from 0 on", least=0)
+    whole("tune", "starts", starts, "a number of starts from 0 on", least=0)
+    whole("tune", "iterations", iterations, "a number of iterations from 1 on")
+    whole("tune", "seed", seed, "a whole number from 0 on", least=0)
     listed: list[StateSpace] = [read_system("tune", "plants", P) for P in given]
     loops = []
     for P in listed:
         P = ordered("tune", P, controls, measurements, channel=False)
         m, p = count(controls), count(measurements)
+        if not (m and p):
+            raise ArgumentError(f"tune: {m} controls and {p} measurements, expected one or more of each")
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
         loops.append(_Loop(P, m, p, structure))

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import positive, whole
+from alembert.arguments import whole
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov, band_factor, semidefinite_root
 from alembert.control.norms import PeakGain
@@ -595,7 +595,7 @@ class LargeSystem:
         """Z of (5) for the "inputs", or Y for the "outputs", to a relative residual."""
         if kind not in ("inputs", "outputs"):
             raise ArgumentError(f"gramian: kind is {kind!r}, expected 'inputs' or 'outputs'")
-        positive("gramian", "tolerance", tolerance)
+        arguments.relative("gramian", tolerance)
         whole("gramian", "most", most, "a whole number of one or more")
         if kind == "inputs":
             return low_rank_gramian(self.A, self.B, self.E, tolerance=tolerance, most=most)
@@ -654,8 +654,10 @@ def low_rank_gramian(
     while residual > tolerance:
         if solves >= most:
             raise NumericalError(
-                f"gramian: after {solves} solves the residual is {residual:.2g}, above {tolerance:g}; lightly damped modes "
-                "need many (most=...), a system that is not stable, or whose E is singular, has no gramian"
+                f"gramian: after {solves} solves the residual is {residual:.2g}, above {tolerance:g}. A system that is not "
+                "stable, or whose E is singular, has no gramian. Lightly damped modes need many solves (most=...), and all "
+                "matter: keep those of interest, `k, Phi = scipy.sparse.linalg.eigsh(K, 50, M, sigma=0)` and "
+                "`SecondOrder(np.eye(50), Phi.T @ D @ Phi, np.diag(k), Phi.T @ F, C_q @ Phi)`"
             )
         if not shifts:
             shifts = _projected(A, E, np.linalg.qr(np.hstack(newest)[:, -width:])[0])

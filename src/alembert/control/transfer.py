@@ -183,7 +183,7 @@ def _rows(value: Any) -> list[list[Any]] | None:
 
 def _sections(function: str, name: str, roots: Any) -> list[Array]:
     """Polynomials of first and second order with these roots."""
-    left = list(np.atleast_1d(np.asarray(roots, dtype=complex)))
+    left = list(arguments.complex_numbers(function, name, roots).ravel())
     found = []
     while left:
         r = left.pop(0)
@@ -269,7 +269,12 @@ def load_mat(path: str | os.PathLike[str]) -> StateSpace:
     """From a .mat file with A, B and C, and perhaps D, Ts (or dt), E (`dssdata`), and the names that `save_mat` writes."""
     try:
         content = scipy.io.loadmat(path)
-    except (OSError, ValueError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
+    except NotImplementedError:
+        raise FileError(
+            f"load_mat: {os.fspath(path)} is of MATLAB's version 7.3, which is not read; save it there with '-v7': "
+            "save('file.mat', 'A', 'B', 'C', 'D', 'Ts', '-v7')"
+        ) from None
+    except (OSError, ValueError, scipy.io.matlab.MatReadError) as error:
         raise FileError(f"load_mat: {os.fspath(path)}: {error}") from None
     found = {name: value for name, value in content.items() if not name.startswith("__")}
     if missing := [name for name in "ABC" if name not in found]:

@@ -33,7 +33,7 @@ import scipy
 from alembert.arguments import check_known
 from alembert.control import arguments
 from alembert.control.mu_bounds import DeltaBlock
-from alembert.control.reachability import reachability
+from alembert.control.reachability import staircase
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -398,7 +398,7 @@ def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
         small = 1e-13 * max(float(np.abs(X).max(initial=0.0)) for X in (U.M11, U.M12, U.M21))
         into, out = (np.where(np.abs(X) > small, X, 0.0) for X in (into, out))  # what cancels leaves rounding
         pair = (A, into) if side == "in" else (A.T, out.T)
-        reached = reachability(*pair, tuple(str(k) for k in own), tolerance)
+        reached = staircase(*pair, tuple(str(k) for k in own), tolerance)
         if reached:
             continue
         V = scipy.linalg.null_space(reached.lost) if reached.rank else np.zeros((n, 0))

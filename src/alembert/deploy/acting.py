@@ -91,9 +91,10 @@ class Acting:
     ) -> tuple[ca.SX, ca.SX]:
         """(1); p as in `parameters`."""
         feedback, nv = self.system.feedback, self.model.nv
-        command, rate = ca.SX.zeros(nv), ca.SX(0, 1)
-        if feedback.asked_law is not None:
+        command, rate, pushed = ca.SX.zeros(nv), ca.SX(0, 1), ca.SX.zeros(nv)
+        if feedback.asked_law is not None and feedback.pushed_law is not None:
             command, rate = feedback.asked_law(t, q, v, x[: feedback.size], p)
+            pushed, _ = feedback.pushed_law(t, q, v, x[: feedback.size], p)
         for law, part in self.commands:
             command = command + ca.SX(law(t, q, v, u[part]))
         held = ca.SX.zeros(nv)
@@ -107,6 +108,7 @@ class Acting:
             total = command + held
             for k, most in enumerate([] if drives is None else drives.limit.tolist()):
                 total[k] = clip(total[k], most) if np.isfinite(most) else total[k]
+        total = total + pushed
         for k, j in self.efforts:
             total[k] = total[k] + u[j]
         if self.system.loads.elements is not None:

@@ -267,7 +267,10 @@ def uncertain_linear_model(
         p = physical(d)
         states = [family(physical(x)) for x in d] if model.is_constrained else [family(p)]
         A, B, C, D = (
-            np.broadcast_to(np.array([getattr(x, name) for x in states]).reshape(-1, *size), (len(d), *size))
+            np.broadcast_to(
+                np.reshape([getattr(x, name) for x in states], (-1 if 0 not in size else 1, *size)),
+                (len(d), *size),
+            )
             for name, size in (("A", (n, n)), ("B", (n, m)), ("C", (len(rows), n)), ("D", (len(rows), m)))
         )
         M = E_v.T @ np.broadcast_to(model.mass_matrix(q, parameters=p), (len(d), model.nv, model.nv)) @ E_v

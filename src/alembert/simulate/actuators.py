@@ -192,6 +192,11 @@ class JointDrives:
         """Whether what a drive gives depends on what it gave before."""
         return bool(np.any(np.isfinite(self.rate)) or np.any(self.lag > 0) or np.any(self.frequency > 0))
 
+    @property
+    def busy(self) -> Array:
+        """(nv,): where a drive makes something else of a command."""
+        return np.isfinite(self.limit) | np.isfinite(self.rate) | (self.lag > 0) | (self.frequency > 0)
+
     def saturate(self, command: Array) -> Array:
         return np.clip(command, -self.limit, self.limit)
 

@@ -493,6 +493,8 @@ class DynamicController:
                 f"DynamicController: law is {told_law(law)}, expected a StateSpace, a GainSchedule or a casadi.Function"
                 f"{where_the_law_is(law)}"
             )
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"DynamicController: name is {self.name!r}, expected a name")
         self.initial()
         if not (isinstance(self.anti_windup, str) and self.anti_windup in ("auto", "off")):
             L = np.asarray(self.anti_windup)

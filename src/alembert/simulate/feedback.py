@@ -119,6 +119,7 @@ class Feedback:
         """times at which laws jump"""
         self.until = np.inf
         """of the span that is under way: what a law gives from there on does not count"""
+        self._check_pushes()
 
     # --- states -----------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,26 @@ class Feedback:
         return _states([one.controller for one in (*self.dynamic, *self.sampled_systems.values())])
 
     # --- drives -----------------------------------------------------------------------------------------------------
+
+    def _check_pushes(self) -> None:
+        """Drives carry out what laws ask for as one sum: wrenches on frames, which are none of theirs, may not be in it."""
+        drives, model = self.drives, self.model
+        pushing = [
+            one
+            for one in (*self.dynamic, *self.sampled_systems.values())
+            if isinstance(one, BoundFlow) or any(not isinstance(where, int) for where, _ in one.targets)
+        ]
+        if drives is None or not pushing:
+            return
+        apart = not (self.laws or self.drives_add_up)  # limits of compiled laws hold before pushes are added
+        for one in pushing:
+            acts = _acts(one.parts, model.nv, 1) & drives.busy
+            if acts.any() and not (apart and one in self.dynamic):
+                joint = model.speed_names[int(np.flatnonzero(acts)[0])]
+                raise UnsupportedError(
+                    f"simulate: {one.controller.name!r} pushes at a frame, and the drive of {joint!r} would carry out what "
+                    "that push does to the joint; leave the drive's limit, rate and lag out, or give the push in wrenches="
+                )
 
     @cached_property
     def drives_add_up(self) -> bool:
@@ -171,14 +192,19 @@ class Feedback:
     @cached_property
     def asked_law(self) -> ca.Function | None:
         """(1) as it is asked of the drives."""
-        return self._function(saturated=False) if self.is_compiled else None
+        return self._function(pushes=False) if self.is_compiled else None
+
+    @cached_property
+    def pushed_law(self) -> ca.Function | None:
+        """(1) by nozzles and at frames, which no drive carries out."""
+        return self._function(asks=False) if self.is_compiled else None
 
     @cached_property
     def silent_law(self) -> ca.Function | None:
         """(1) without efforts: what states follow where the efforts come as numbers."""
-        return self._function(silent=True) if self.dynamic else None
+        return self._function(asks=False, pushes=False) if self.dynamic else None
 
-    def _function(self, *, silent: bool = False, saturated: bool = False) -> ca.Function:
+    def _function(self, *, asks: bool = True, pushes: bool = True, saturated: bool = False) -> ca.Function:
         model = self.model
         t, q, v, p = state_symbols(model)
         x = ca.SX.sym("x", self.size)
@@ -186,7 +212,6 @@ class Feedback:
         for law in self.symbolic_laws:
             total = total + ca.SX(law(t, q, v))
         pushed = ca.SX.zeros(model.nv)
-        """by nozzles and at frames, not by drives"""
         for one in self.dynamic:
             asked, more, rate = one.parts(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
             total, pushed, first = total + asked, pushed + more, first + one.size
@@ -195,8 +220,8 @@ class Feedback:
             for k, limit in enumerate(self.drives.limit):
                 if np.isfinite(limit):
                     total[k] = clip(total[k], float(limit))
-        total = total + pushed
-        total = ca.SX.zeros(model.nv) if silent else total
+        none = ca.SX.zeros(model.nv)
+        total = (total if asks else none) + (pushed if pushes else none)
         rate = ca.vertcat(ca.SX(0, 1), *rates)
         return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
 
@@ -292,12 +317,12 @@ class Feedback:
         return self.evaluate(at, q, v, x, parameters)[1]
 
 
-def _acts(function: ca.Function | None, nv: int) -> Array:
-    """(nv,): which efforts are not zero everywhere, by the first result of a law."""
+def _acts(function: ca.Function | None, nv: int, result: int = 0) -> Array:
+    """(nv,): which efforts are not zero everywhere, by a result of a law."""
     if function is None:
         return np.zeros(nv, dtype=bool)
     law = function if function.is_a("SXFunction") else function.expand()
-    u = law.call(law.sx_in())[0]
+    u = law.call(law.sx_in())[result]
     if u.numel() != nv:  # told where it is asked
         return np.ones(nv, dtype=bool)
     return np.array([not u[k].is_zero() for k in range(nv)], dtype=bool)

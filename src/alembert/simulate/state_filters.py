@@ -184,7 +184,9 @@ class StateFilter:
     def _intensities(self, process: Any) -> Array:
         model = self.model
         if isinstance(process, Mapping):
-            found = model.velocity({name: np.asarray(x, dtype=float) for name, x in process.items()})
+            found = model.velocity(
+                {name: numbers("StateFilter", f"process[{name!r}]", x) for name, x in process.items()}
+            )
         else:
             found = model.compute.numbers("StateFilter", "process", process)
             found = np.full(model.nv, float(found)) if found.ndim == 0 else found

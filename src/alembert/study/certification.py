@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers, positive, whole
+from alembert.arguments import choice, mapping, numbers, positive, whole
 from alembert.control import (
     DeltaBlock,
     DiskMargin,
@@ -306,7 +306,12 @@ class LoopCertificate:
             )
             at = float(np.clip(self.mu.frequency, w[0], w[-1]))
             told = f"peak, at {self.mu.frequency:.3g} rad/s"
-            axis.plot([at], [self.mu.peak], color="#4b5563", marker="o", linestyle="none", label=told)
+            marker = "o"
+            if at != self.mu.frequency:  # such as zero, which a logarithmic axis does not have
+                marker, told = (
+                    ("<", f"{told}, far to the left") if at == w[0] else (">", f"{told}, far to the right")
+                )
+            axis.plot([at], [self.mu.peak], color="#4b5563", marker=marker, linestyle="none", label=told)
         axis.set_xlabel("frequency [rad/s]")
         axis.set_ylabel("mu")
         axis.set_ylim(bottom=0)
@@ -392,8 +397,12 @@ def certify(
         members: how many runs, corners and worst cases among them.
         tolerance: of the peak of mu.
     """
-    if holding not in ("means", "each"):
-        raise ArgumentError(f"certify: holding is {holding!r}, expected 'means' or 'each'")
+    if not isinstance(model, Model):
+        raise ArgumentError(f"certify: model is of type {type(model).__name__}, expected a Model")
+    if not mapping("certify", "uncertain", uncertain):
+        raise ArgumentError("certify: uncertain is empty, expected parameters of the model with (low, high)")
+    choice("certify", "holding", holding, ("means", "each"))
+    whole("certify", "seed", seed, "a whole number of zero or more", least=0)
     positive("certify", "tolerance", tolerance)
     whole("certify", "members", members, "a whole number of one or more")
     for name, value in (("duration", duration), ("step", step)):
