@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 GRID = 41
 """points of a guess"""
+ROUNDING = 1e-12
+"""share of its size on the way below which what goes on is 0: a unit of 1e-16 would be none"""
 
 
 class TranscribedPhases(Transcribed):
@@ -192,8 +194,8 @@ def made(phases: Phases, given: Any) -> dict[str, Guess]:
 
 def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, before: Guess) -> Guess:
     """A straight guess from where the phase before ends: what the start does not state follows the links."""
-    T = ca.SX(before.duration)
-    x, u, p = (ca.SX(a) for a in (before.points[-1], before.controls[-1], last.parameters))
+    T, p = ca.SX(before.duration), ca.SX(last.parameters)
+    x, u = ca.SX.sym("x", before.points.shape[1]), ca.SX.sym("u", before.controls.shape[1])
     s = last.moment(T, x, u, p, T)
     where = np.linspace(0.0, 1.0, GRID)
     points, controls = guess.at(problem, where), guess.controls_at(where)
@@ -202,9 +204,11 @@ def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, b
     for entry, value in zip(linkage.entries, linkage.values, strict=True):
         if value is None or any(name in begun for name in entry.names):
             continue
-        goes_on = ca.evalf(ca.SX(value(s))).full()[:, 0]
+        along = ca.Function("along", [x, u], [ca.SX(value(s))])(before.points.T, before.controls.T).full()
+        goes_on = along[:, -1]
         if not np.isfinite(goes_on).all():
             continue
+        goes_on[np.abs(goes_on) <= ROUNDING * np.nanmax(np.abs(along), axis=1)] = 0.0
         if entry.adds and entry.names[0] in stated:
             points[:, entry.at] = goes_on + where[:, None] * (points[-1, entry.at] - goes_on)
         elif not any(name in stated for name in entry.names):
