@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, writing
 from alembert.model.printing import unknown
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.chain import Chain
@@ -118,12 +118,15 @@ class PhasesSolution(Solved):
             assert model is not None
             found = linkage.bodies.jump(model, self[before].q[-1], self[name].q[0])
             if found is not None:
-                self._status = "failed"
-                self._message = (
+                self.fail(
                     f"the body {found[0]!r} jumps by {found[1]:.3g} m where {name!r} begins: same_bodies keeps momentum; "
                     f"state a condition at the end of {before!r} that brings the bodies to where {name!r} has them"
                 )
                 return
+
+    def fail(self, why: str) -> None:
+        """What was found is no motion."""
+        self._status, self._message = "failed", why
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_A_PHASE:
@@ -210,14 +213,20 @@ class PhasesSolution(Solved):
         found: dict[str, Any] = {}
         for name, motion in self.items():
             found |= {f"{name}/{key}": a for key, a in motion.solution.arrays().items()}
-        np.savez(path, **found)
+        with writing(path):
+            np.savez(path, **found)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animations and plots of all phases, each in its tab; opens without network or server."""
+        from alembert.optimal.report import curves
         from alembert.view import write_page
+        from alembert.view.animation import Record
 
-        motions = [motion.solution.motion(name) for name, motion in self.items()]
-        return write_page(path, motions, title=title or "Optimal control")
+        shown: list[Any] = [motion.solution.on_page(name) for name, motion in self.items()]
+        if self.meshes:
+            notes = {"status": self.status, "cost": f"{self.cost:.6g}", "message": self.message}
+            shown.append(Record("meshes", self.duration, curves(self), notes))
+        return write_page(path, shown, title=title or "Optimal control")
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
         found = []

@@ -13,10 +13,12 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal.analysis import jump_remark
 from alembert.optimal.chain import Chain, ChainEvaluation
+from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Iterate, Warm, interrupts_kept
+from alembert.optimal.outcome import Iterate, Warm, interrupts_kept, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import Meshes, refine_by_parts
@@ -28,6 +30,7 @@ from alembert.optimal.solve import (
     check,
     check_options,
     in_time,
+    remarks,
     unreached,
     waves,
 )
@@ -120,7 +123,25 @@ def solve_phases(
             outcome = transcribed.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
         hessian = "exact" if attempt.exact else "gauss-newton"
-        return PhasesSolution(phases, chain, outcome, options.solver, hessian)
+        found = PhasesSolution(phases, chain, outcome, options.solver, hessian)
+        _remark(found)
+        return found
+
+
+def _remark(found: PhasesSolution) -> None:
+    """What the message says besides, for every phase: see `alembert.optimal.solve.remarks`."""
+    status = found._status
+    for name, motion in found.items():
+        own, it = motion.solution, motion.solution._outcome.iterate
+        said = remarks(own.stages, it, status)
+        if status == "failed":
+            said = [not_finite(own.stages, it.x, it.u, it.z), *said]
+        if found.converged:
+            said.append(jump_remark(own))
+            if turns_too_far(own.stages, it):
+                found.fail("no motion of the model")
+        for text in filter(None, said):
+            found.remark(f"{name}: {text}")
 
 
 def _options(given: Mapping[str, Any]) -> SolverOptions:

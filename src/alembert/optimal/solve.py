@@ -468,28 +468,34 @@ class Transcribed:
 
 
 def _remark(attempt: Attempt, outcome: Outcome, is_judged: bool) -> None:
-    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag.
-
-    Samples are stopped on purpose: why they did not end is not asked."""
+    """What the message says besides: functions that are not finite, turns that are too long, `remarks`."""
     stages, it = attempt.stages, outcome.iterate
-    solved = outcome.status in ("solved", "acceptable")
     if outcome.status == "failed":
         finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
-    if is_judged and outcome.status in ("iterations", "stalled"):
+    said = remarks(stages, it, outcome.status, is_judged)
+    if outcome.status in ("solved", "acceptable") and turns_too_far(stages, it):
+        outcome.status, outcome.message = "failed", "no motion of the model"
+    outcome.message = "; ".join((outcome.message, *said))
+
+
+def remarks(stages: Stages, it: Iterate, status: str, is_judged: bool = True) -> list[str]:
+    """Sentences on what is odd about a problem, or about a phase of several.
+
+    Samples are stopped on purpose: why they did not end is not asked."""
+    said = []
+    if is_judged and status in ("iterations", "stalled"):
         if names := unlimited(stages.problem):
-            outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+            said.append(f"nothing keeps {', '.join(names)} small: state limits, or a cost")
         if names := with_edges(stages.problem):
-            outcome.message += (
-                f"; {', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
+            said.append(
+                f"{', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
                 "them, or take other steps or another `guess`"
             )
-    if solved and turns_too_far(stages, it):
-        outcome.status, outcome.message = "failed", "no motion of the model"
-    judged = zigzag_remark(stages, it) if solved else stiff_remark(stages, it)
-    remarks = (turn_remark(stages, it), judged)
-    outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
+    said.append(turn_remark(stages, it))
+    said.append((zigzag_remark if status in ("solved", "acceptable") else stiff_remark)(stages, it))
+    return [text for text in said if text]
 
 
 def waves(stages: Stages, size: float, turns: float) -> np.ndarray:
