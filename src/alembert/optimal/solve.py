@@ -268,8 +268,10 @@ class Transcribed:
                 outcome = self._in_given_time(problem, attempt, outcome)
             if is_judged and solver == "sweep" and not isinstance(guess, Solution):
                 outcome = self._from_elsewhere(attempt, outcome, guess)
-            if is_judged and solver == "sweep":
+            if solver == "sweep" and (is_judged or not isinstance(guess, Solution)):
                 outcome = self.off_saddle(attempt, outcome)
+            elif solver == "sweep" and self._at_saddle(attempt, outcome):
+                outcome.message += "; perhaps a saddle, as the guess: solve once without it"
         in_time(attempt, outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
@@ -360,7 +362,7 @@ class Transcribed:
         done, it = list(solved.history), solved.iterate
         for size, turns in NUDGES:
             left = attempt.iterations - len(done)
-            if solved.status != "solved" or not attempt.exact or not done[-1].shift > 0 or left < 1:
+            if not self._at_saddle(attempt, solved) or left < 1:
                 break
             u = it.u + solved.units.u * self._waves(size, turns)
             away = replace(attempt, x=it.x, u=u, z=it.z, iterations=left, known=None)
@@ -375,6 +377,11 @@ class Transcribed:
             if outcome.status == "interrupted":
                 break
         return solved
+
+    @staticmethod
+    def _at_saddle(attempt: Attempt, solved: Outcome) -> bool:
+        """Whether the Hessian of the last step had to be shifted: the cost falls to both sides, or is flat."""
+        return solved.status == "solved" and attempt.exact and solved.history[-1].shift > 0
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
         """From controls that move, where those of the guess have no effect at first order on what is to be reached.
