@@ -103,7 +103,7 @@ def model_system(
             for k, dof in enumerate(driven):
                 command[dof] = s.controls[k]
         else:
-            command = _efforts(model, efforts(moment))
+            command = evaluated("efforts", lambda: _efforts(model, efforts(moment)), "model_system")
         effort, moved = lags.symbolic(z, command)
         if elements is not None:
             effort = effort + elements.total(s.t, q, v, p[:count])
