@@ -157,7 +157,8 @@ class Problem:
             closure = close(self, motions)
             if closure is not None and self.design:
                 raise UnsupportedError(
-                    "Problem: design parameters are not found for models with loops or prescribed joints"
+                    "Problem: design parameters are not found for models with loops or prescribed joints; solve for values "
+                    "of them in turn, by problem.continuation"
                 )
             self.plant = Mechanics(self.model, self.plant.driven, closure, elements)
             if closure is not None:
