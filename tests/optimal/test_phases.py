@@ -273,7 +273,11 @@ def test_what_is_refused():
         ({"a": one, "b": one}, {"a": {}}, "no phase that follows another 'a'"),
         ({"a": one, "b": one}, {"b": {"q slip": None}}, "no state 'q slip'"),
         ({"a": one, "b": one}, {"b": {"q slide": 3.0}}, "expected a function of the moment at the end"),
-        ({"a": one, "b": one}, {"b": lambda s: s.q}, "links of 'b' is <function .*, expected a function or None for"),
+        (
+            {"a": one, "b": one},
+            {"b": lambda s: s.q},
+            "links of 'b' is <function .*, expected a function or None for",
+        ),
     ):
         with pytest.raises(ArgumentError, match=message):
             Phases(phases, links=links)

@@ -490,7 +490,9 @@ def test_a_result_without_a_model_is_a_page_of_plots(tmp_path, load):
     """No picture and no talk of one; plots over the time follow it, those over iterations have no cursor to drag."""
     landing = System(["h", "v"], ["thrust"], lambda s: [s.v, s.thrust - 1.5], name="lander")
     ends = {"start": {"h": 10, "v": -2}, "end": {"h": 0, "v": 0}}
-    problem = Problem(landing, (1.0, 10.0), **ends, limits={"thrust": (0, 3)}, cost=running(lambda s: s.thrust))
+    problem = Problem(
+        landing, (1.0, 10.0), **ends, limits={"thrust": (0, 3)}, cost=running(lambda s: s.thrust)
+    )
     solution = problem.solve(20, accuracy=1e-4)
     browser = load(solution.to_html(tmp_path / "lander.html"))
     titles = browser.evaluate("[...document.querySelectorAll('figcaption')].map(e => e.textContent)")

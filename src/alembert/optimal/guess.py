@@ -165,11 +165,13 @@ def drifting(problem: Problem) -> Guess | None:
 
 
 def _coming_back(problem: Problem) -> Guess | None:
-    """The motion that the start of a `System` leads to by itself, where that goes farther than to the end and then comes near
+    """The motion that the start of a `System` leads to by itself, where goes farther than the end and then comes near
     it: a turn of an orbit, where a straight one is slow or goes through the Earth."""
     begin = straight(problem)
     names = problem.plant.tangent_names
-    asked = [k for k, name in enumerate(names) if any(r.component == name and r.is_equation for r in problem.end)]
+    asked = [
+        k for k, name in enumerate(names) if any(r.component == name and r.is_equation for r in problem.end)
+    ]
     if problem.model is not None or problem.is_free or not asked:
         return None
     x, u, p = ca.SX(begin.points[0]), ca.SX(begin.controls[0]), ca.SX(problem.parameters)

@@ -143,8 +143,8 @@ class Phases:
     def prepare(self, *_: Any, **__: Any) -> Any:
         """Refused: phases are not prepared."""
         raise UnsupportedError(
-            "Phases.prepare: phases are not prepared, compiled or exported; solve(guess=solution) begins from a solution nearby "
-            "with its multipliers, and parts that are one Problem each can be prepared"
+            "Phases.prepare: phases are not prepared, compiled or exported; solve(guess=solution) begins from a solution "
+            "nearby with its multipliers, and parts that are one Problem each can be prepared"
         )
 
     compile = export_c = prepare

@@ -169,7 +169,9 @@ class Moment:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("_model", "_parameters"):
-            raise AttributeError("this is a moment of a System, which has no joints and frames; name its states")
+            raise AttributeError(
+                "this is a moment of a System, which has no joints and frames; name its states"
+            )
         raise AttributeError(unknown("there is no quantity", name, (k for k in self.__dict__ if k[0] != "_")))
 
     @property

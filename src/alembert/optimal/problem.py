@@ -361,9 +361,7 @@ def _parameter(k: int, s: Moment) -> ca.SX:
     return s.parameters[k]
 
 
-def environment(
-    function: str, model: Model, forces: Any, gravity: Any
-) -> tuple[Model, Elements | None]:
+def environment(function: str, model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
     """The model under the gravity that is given, and the elements that act on it."""
     inputs = Inputs(gravity=gravity)
     elements = [

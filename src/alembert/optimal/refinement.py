@@ -56,7 +56,7 @@ SIMPLE = "rk4"
 ROUNDS = 10
 """meshes at most"""
 ENOUGH = 0.1
-"""of the accuracy: phases that are off by less, with controls that the mesh before could have had as well, keep their mesh"""
+"""of the accuracy: phases that are off by less, with controls that the mesh before could have had too, keep their mesh"""
 MOST = 4
 """parts into which an interval is cut at once"""
 LARGEST = 3000
@@ -224,7 +224,7 @@ def refine_by_parts(
 
 
 def _had_these(solution: Solution, before: Array | None, accuracy: float) -> bool:
-    """Whether intervals between the nodes `before` could have had these controls: what is left of them costs to second order."""
+    """Whether intervals between the nodes `before` could have had these controls; what is left costs to second order."""
     scheme = solution.stages.scheme
     if not solution.problem.plant.controls:
         return True

@@ -137,14 +137,18 @@ def curves(solution: Solved) -> list[Curves]:
         "slope of the Lagrangian": [i.slope for i in history],
     }
     found = [
-        Curves("cost over the iterations", number, {"cost": np.array([i.cost for i in history])}, "iterations"),
+        Curves(
+            "cost over the iterations", number, {"cost": np.array([i.cost for i in history])}, "iterations"
+        ),
         Curves("residuals over the iterations, powers of ten", number, _powers(residuals), "iterations"),
     ]
     for name, rounds in _rounds(solution).items():
         of = f"{name}: " if name else ""
         values = {"intervals": [r.steps for r in rounds], "estimated error": [r.estimate for r in rounds]}
         at = np.arange(1.0, len(rounds) + 1)
-        found.append(Curves(f"{of}intervals and errors over the meshes, powers of ten", at, _powers(values), "meshes"))
+        found.append(
+            Curves(f"{of}intervals and errors over the meshes, powers of ten", at, _powers(values), "meshes")
+        )
     return [c for c in found if len(c.x) > 1]
 
 

@@ -353,6 +353,10 @@ def pose_numbers(model: Model, q: Any) -> list[float]:
 # --- data ---------------------------------------------------------------------------------------------------
 
 
+NOT_DRAWN = ("meshes", "parts", "frames", "masses", "sensors", "loops", "arrows", "trails")
+"""what a page without a picture has none of"""
+
+
 def scene_data(thing: Any) -> dict[str, Any]:
     """What the scripts of a page draw: a model with sliders, or a motion."""
     if isinstance(thing, Model):
@@ -370,7 +374,7 @@ def scene_data(thing: Any) -> dict[str, Any]:
         }
     if isinstance(thing, Record):
         return {
-            **dict.fromkeys(("meshes", "parts", "frames", "masses", "sensors", "loops", "arrows", "trails"), []),
+            **{name: [] for name in NOT_DRAWN},
             "title": thing.title,
             "plain": True,
             "motion": {"start": 0.0, "end": thing.duration, "count": 2, "positions": "", "quaternions": ""},

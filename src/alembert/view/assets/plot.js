@@ -98,7 +98,7 @@ class Plot {
       if (!this.hidden.has(k)) for (const y of line.data) if (Number.isFinite(y)) { low = Math.min(low, y); high = Math.max(high, y); }
     });
     if (low > high) { low = -1; high = 1; }
-    const size = Math.max(Math.abs(low), Math.abs(high), 1e-300);
+    const size = Math.max(Math.abs(low), Math.abs(high)) || 1;
     if (high - low < 1e-6 * size) { low -= 0.5 * size; high += 0.5 * size; }
     const margin = 0.06 * (high - low);
     this.low = low - margin; this.high = high + margin;
