@@ -128,7 +128,7 @@ def test_orientations():
 
 def test_a_flexible_body():
     """A hub that turns, with a panel whose bending only the hub's angle tells: motions so small (1e-4 rad) that the model is
-    linear to the square of them, where window and filter say the same (solves to 1e-8 leave 1e-7); and the bending is found."""
+    linear to their square, and window and filter say the same (solves to 1e-8 leave 1e-7); the bending is found."""
     builder = al.ModelBuilder("slew", gravity=(0, 0, 0))
     hub = al.Inertia(1.0, (0, 0, 0), (0.4, 0, 0.4, 0, 0, 0.4))
     builder.body("hub", hub, joint=al.Revolute((0, 0, 1)), joint_name="pin")
