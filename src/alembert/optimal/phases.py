@@ -140,14 +140,13 @@ class Phases:
             return refined_phases(self, counts, schemes, meshes, guess, accuracy, refine, options)
         return solve_phases(self, counts, schemes, meshes, guess, options)
 
-    def prepare(self, *_: Any, **__: Any) -> Any:
-        """Refused: phases are not prepared."""
-        raise UnsupportedError(
-            "Phases.prepare: phases are not prepared, compiled or exported; solve(guess=solution) begins from a solution "
-            "nearby with its multipliers, and parts that are one Problem each can be prepared"
-        )
-
-    compile = export_c = prepare
+    def __getattr__(self, name: str) -> Any:
+        if name in ("prepare", "compile", "export_c"):
+            raise AttributeError(
+                "phases are not prepared, compiled or exported: solve(guess=solution) begins from a solution nearby with its "
+                "multipliers, and parts that are one Problem each can be prepared"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _of_phase(self, what: str, given: Any, name: str, default: Any) -> Any:
         if not isinstance(given, Mapping):

@@ -118,13 +118,13 @@ class PhasesSolution(Solved):
             assert model is not None
             found = linkage.bodies.jump(model, self[before].q[-1], self[name].q[0])
             if found is not None:
-                self.fail(
+                self._fail(
                     f"the body {found[0]!r} jumps by {found[1]:.3g} m where {name!r} begins: same_bodies keeps momentum; "
                     f"state a condition at the end of {before!r} that brings the bodies to where {name!r} has them"
                 )
                 return
 
-    def fail(self, why: str) -> None:
+    def _fail(self, why: str) -> None:
         """What was found is no motion."""
         self._status, self._message = "failed", why
 
@@ -222,7 +222,7 @@ class PhasesSolution(Solved):
         from alembert.view import write_page
         from alembert.view.animation import Record
 
-        shown: list[Any] = [motion.solution.on_page(name) for name, motion in self.items()]
+        shown: list[Any] = [motion.solution._on_page(name) for name, motion in self.items()]
         if self.meshes:
             notes = {"status": self.status, "cost": f"{self.cost:.6g}", "message": self.message}
             shown.append(Record("meshes", self.duration, curves(self), notes))

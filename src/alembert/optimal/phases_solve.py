@@ -139,7 +139,7 @@ def _remark(found: PhasesSolution) -> None:
         if found.converged:
             said.append(jump_remark(own))
             if turns_too_far(own.stages, it):
-                found.fail("no motion of the model")
+                found._fail("no motion of the model")
         for text in filter(None, said):
             found.remark(f"{name}: {text}")
 

@@ -518,7 +518,7 @@ class Solution(Solved):
             **history_notes(self.meshes),
         }
 
-    def on_page(self, title: str) -> Animation | Record:
+    def _on_page(self, title: str) -> Animation | Record:
         """What a page shows of it: the motion of a model, or plots alone."""
         from alembert.optimal.report import record
 
@@ -528,7 +528,7 @@ class Solution(Solved):
         """A page with plots and, of a model, the animation, which opens without network or server."""
         from alembert.view import write_page
 
-        return write_page(path, [self.on_page(title)], title=title or "Optimal control")
+        return write_page(path, [self._on_page(title)], title=title or "Optimal control")
 
     def save(self, path: str | Path) -> None:
         """Write the motion as .npz, which `guess=` reads again."""
