@@ -143,7 +143,7 @@ class Phases:
     def __getattr__(self, name: str) -> Any:
         if name in ("prepare", "compile", "export_c"):
             raise AttributeError(
-                "phases are not prepared, compiled or exported: solve(guess=solution) begins from a solution nearby with its "
+                "phases are not prepared, compiled or exported: solve(guess=solution) begins from one nearby with its "
                 "multipliers, and parts that are one Problem each can be prepared"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
