@@ -30,6 +30,7 @@ from alembert.optimal.solve import (
     check,
     check_options,
     in_time,
+    no_nearer,
     remarks,
     unreached,
     waves,
@@ -122,6 +123,7 @@ def solve_phases(
         if options.solver == "sweep":
             outcome = transcribed.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
+        no_nearer(outcome)
         hessian = "exact" if attempt.exact else "gauss-newton"
         found = PhasesSolution(phases, chain, outcome, options.solver, hessian)
         _remark(found)

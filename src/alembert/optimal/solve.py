@@ -16,6 +16,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal import tuning
 from alembert.optimal.analysis import jump_remark
 from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
@@ -57,6 +58,8 @@ BELOW = 1e-6
 DEARER = 0.02
 """share of what the controls of the default one cost by which its solution may cost more: controls that are constant in each
 interval do, and many steps may be needed to come near"""
+MANY, NEARER = 50, 0.1
+"""iterations in each half of a search, and by how much constraints are to be nearer in the second than in the first"""
 UNREACHED = "cannot be changed by the controls"
 MOST_TRANSCRIBED = 4
 """ways to cut a problem into stages that it keeps"""
@@ -273,6 +276,8 @@ class Transcribed:
             elif solver == "sweep" and self._at_saddle(attempt, outcome):
                 outcome.message += "; perhaps a saddle, as the guess: solve once without it"
         in_time(attempt, outcome)
+        if is_judged:
+            no_nearer(outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
@@ -532,6 +537,20 @@ def in_time(attempt: Attempt, outcome: Outcome) -> None:
     """Says so where a time limit has ended the solve."""
     if isinstance(attempt.report, Deadline) and outcome.status == "interrupted" and attempt.report.is_over:
         outcome.status, outcome.message = attempt.report.outcome
+
+
+def no_nearer(outcome: Outcome) -> None:
+    """Says so where many iterations have brought constraints no nearer: there may be no motion that keeps them."""
+    off = np.array([i.infeasibility for i in outcome.history])
+    off[~np.isfinite(off)] = np.inf
+    half = len(off) // 2
+    if outcome.status != "iterations" or half < MANY or outcome.infeasibility <= tuning.KEPT:
+        return
+    if off[half:].min() > NEARER * off[:half].min():
+        outcome.message += (
+            f"; constraints came no nearer in the last {len(off) - half}, so that perhaps no motion keeps them all: "
+            "diagnosis() names some. A longer duration, wider limits or another `guess` may help"
+        )
 
 
 def check(
