@@ -114,6 +114,11 @@ def test_files_pages_and_families(tmp_path):
     ):
         phases.solve(10, guess=tmp_path / "one.npz")
     assert "there" in first.to_html(tmp_path / "page.html").read_text()
+    said = first.summary().splitlines()
+    assert said[0] == f"solved: cost {first.cost:.10g}, duration 2 s"
+    assert said[1].startswith("there: 1 s from 0 s, cost ")
+    assert "dmoc, 10 steps; simulated with the same controls" in said[2]
+    assert "<img" in first._repr_html_()
     with pytest.raises(FileError, match="cannot be written: No such file"):
         first.save(tmp_path / "nowhere" / "phases.npz")
     with pytest.raises(FileError, match="cannot be written: No such file"):

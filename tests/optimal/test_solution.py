@@ -117,7 +117,10 @@ def test_an_integral_that_cannot_be():
     problem = Problem(line, 1.0, **REST, integrals={"work": (lambda s: s.u**2, 0, 5)})
     found = problem.solve(20, iterations=200)
     assert not found.success
-    assert "constraints came no nearer in the last 101, so that perhaps no motion keeps them all" in found.message
+    assert (
+        "constraints came no nearer in the last 101, so that perhaps no motion keeps them all"
+        in found.message
+    )
     assert problem.replace(integrals={"work": (lambda s: s.u**2, 0, 12.1)}).solve(20).success
 
 

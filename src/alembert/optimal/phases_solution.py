@@ -46,7 +46,7 @@ OF_A_PHASE = (
         "check",
         "ranges",
     ),
-    *("integrals", "control_at", "controller", "efforts", "sensitivities", "summary", "motion", "to_xarray"),
+    *("integrals", "control_at", "controller", "efforts", "sensitivities", "motion", "to_xarray"),
 )
 """what phases have, each its own"""
 
@@ -262,6 +262,24 @@ class PhasesSolution(Solved):
             if amount > tolerance * max(1.0, abs(at)):
                 found.append(Violation(f"across: {row.name}", self.duration, amount))
         return found
+
+    def summary(self) -> str:
+        """A short report of all phases."""
+        lines = [f"{self.status}: cost {self.cost:.10g}, duration {self.duration:.6g} s"]
+        for name, motion in self.items():
+            own = motion.solution
+            lines.append(
+                f"{name}: {motion.duration:.6g} s from {motion.time[0]:.6g} s, cost {own.cost:.6g}; {own.transcription}, "
+                f"{own.steps} steps; {own.check}"
+            )
+        seconds = self.seconds.get("total", np.nan)
+        lines.append(f"{self.solver}, {self.iterations} iterations, {seconds:.3g} s")
+        lines.append(f"largest residual {self.infeasibility:.1e}")
+        if not self.success:
+            lines.append(self.diagnosis())
+        elif self.message != "solved":
+            lines.append(self.message)
+        return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls of all phases over time."""

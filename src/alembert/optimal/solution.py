@@ -128,6 +128,20 @@ class Solved:
         """Equations and constraints in words, at most so many of each kind; bounds that hold; functions with edges."""
         raise NotImplementedError
 
+    def summary(self) -> str:
+        """A short report."""
+        raise NotImplementedError
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """States and controls over time."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the report, and states and controls over time."""
+        from alembert.view.figures import result_html
+
+        return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
+
     def plot_convergence(self, path: str | Path | None = None) -> Figure:
         """Cost, residuals and slope over the iterations, and meshes that were refined."""
         from alembert.optimal.report import convergence
@@ -457,12 +471,6 @@ class Solution(Solved):
             f"<Solution of {self.problem.plant!r}: {self.status}, cost {self.cost:.8g}, {self.duration:.6g} s, "
             f"{self.steps} steps of {self.transcription}, {self.iterations} iterations of {self.solver}>"
         )
-
-    def _repr_html_(self) -> str:
-        """In notebooks: the report, and states and controls over time."""
-        from alembert.view.figures import result_html
-
-        return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
 
     def summary(self) -> str:
         """A short report."""
