@@ -175,6 +175,8 @@ def test_refused(free):
         MovingHorizonEstimator(mass(), place(), process=1.0, window=0)
     with pytest.raises(ArgumentError, match="process is zero for all degrees of freedom"):
         MovingHorizonEstimator(mass(), place(), process=0.0)
+    with pytest.raises(ArgumentError, match="MovingHorizonEstimator: sensors has 'e', expected Measured"):
+        MovingHorizonEstimator(mass(), "encoder", process=1.0)
     shaken = Measured(Sensor("shaken", "accelerometer", "block"), DT, noise=1.0)
     with pytest.raises(
         UnsupportedError, match="'shaken' is an accelerometer, which reads the unknown efforts"
