@@ -7,6 +7,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.optimal import (
+    Cases,
     Phases,
     Problem,
     System,
@@ -156,6 +157,19 @@ def two_carts():
     apart.body("load", al.Inertia.point(3.0), joint=rail, joint_name="load rail")
     docked.body("load", al.Inertia.point(3.0), joint=al.Fixed(), joint_name="clamp", parent="tug")
     return apart.build(), docked.build()
+
+
+@pytest.mark.parametrize("transcription", ["radau", "midpoint"])
+def test_a_body_that_turns_beside_another_phase(transcription):
+    """Stages that hand on their accelerations, in the sizes of all phases: two cases cost what each does alone."""
+    model = al.library.satellite()
+    turned = {"q": {"attitude": {"orientation": [np.cos(0.2), 0, 0, np.sin(0.2)]}}, "v": 0}
+    turn = Problem(model, 5.0, start={"q": 0, "v": 0}, end=turned)
+    move = Problem(CART, 1.0, start={"x": 0, "v": 0}, end={"x": 1, "v": 0})
+    both = Cases({"turn": turn, "move": move}).solve(4, transcription=transcription)
+    apart = [problem.solve(4, transcription=transcription).cost for problem in (turn, move)]
+    assert both.success
+    assert both.cost == pytest.approx(sum(apart), rel=1e-8)
 
 
 def test_docking_keeps_momentum():

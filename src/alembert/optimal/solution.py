@@ -425,6 +425,10 @@ class Solution(Solved):
     @cached_property
     def arcs(self) -> list[Arc]:
         """Where controls are at their bounds and where between them, "singular" where nothing but the motion decides."""
+        if self.transcription == "splines":
+            raise UnsupportedError(
+                "solution.arcs: splines are smooth all along, and have no multipliers in each interval; solve with stages"
+            )
         return arcs(self)
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
