@@ -60,7 +60,7 @@ DEARER = 0.02
 interval do, and many steps may be needed to come near"""
 MANY, NEARER = 50, 0.1
 """iterations in each half of a search, and by how much constraints are to be nearer in the second than in the first"""
-UNREACHED = "cannot be changed by the controls"
+UNREACHED = ("cannot be changed by the controls", "cannot be changed by a state or control")
 MOST_TRANSCRIBED = 4
 """ways to cut a problem into stages that it keeps"""
 
@@ -408,9 +408,7 @@ class Transcribed:
             _add_seconds(outcome, infeasible)
             if outcome.status in ("solved", "acceptable"):
                 outcome.history = done
-                outcome.message += (
-                    "; begun from controls that move: those of the guess had no effect on an end"
-                )
+                outcome.message += "; begun from controls that move: those of the guess had no effect on an end or an equation"
                 return outcome
             still = still and bool(self._lost(outcome.iterate))
         if not still:
@@ -526,11 +524,11 @@ def _add_seconds(later: Outcome, before: Outcome) -> None:
 
 
 def unreached(stages: Stages, it: Iterate) -> list[str]:
-    """Sentences on conditions at the end that controls do not change to first order."""
+    """Sentences on conditions at the end, and equations on the way, that controls do not change to first order."""
     if not all(np.isfinite(a).all() for a in (it.x, it.u, it.z)):
         return []
     said = redundant(stages, linearise(stages, it), stages.nodes)
-    return [line[: line.index(UNREACHED) + len(UNREACHED)] for line in said if UNREACHED in line]
+    return [line[: line.index(text) + len(text)] for line in said for text in UNREACHED if text in line]
 
 
 def in_time(attempt: Attempt, outcome: Outcome) -> None:
