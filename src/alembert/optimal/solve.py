@@ -408,7 +408,9 @@ class Transcribed:
             _add_seconds(outcome, infeasible)
             if outcome.status in ("solved", "acceptable"):
                 outcome.history = done
-                outcome.message += "; begun from controls that move: those of the guess had no effect on an end or an equation"
+                outcome.message += (
+                    "; begun from controls that move: those of the guess had no effect on an end or equation"
+                )
                 return outcome
             still = still and bool(self._lost(outcome.iterate))
         if not still:
