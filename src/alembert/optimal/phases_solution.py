@@ -220,12 +220,12 @@ class PhasesSolution(Solved):
         """A page with the animations and plots of all phases, each in its tab; opens without network or server."""
         from alembert.optimal.report import curves
         from alembert.view import write_page
-        from alembert.view.animation import Record
+        from alembert.view.animation import CurvePage
 
         shown: list[Any] = [motion.solution._on_page(name) for name, motion in self.items()]
         if self.meshes:
             notes = {"status": self.status, "cost": f"{self.cost:.6g}", "message": self.message}
-            shown.append(Record("meshes", self.duration, curves(self), notes))
+            shown.append(CurvePage("meshes", self.duration, curves(self), notes))
         return write_page(path, shown, title=title or "Optimal control")
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:

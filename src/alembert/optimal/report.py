@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.linear import quantities
 from alembert.model.io.netcdf import imported_xarray
-from alembert.view.animation import Curves, Record
+from alembert.view.animation import CurvePage, Curves
 from alembert.view.figures import new_figure, plain, save
 
 if TYPE_CHECKING:
@@ -183,11 +183,11 @@ def multiplier_curves(solution: Solution) -> list[Curves]:
     return [c for c in found if c.lines and len(c.x) > 1]
 
 
-def record(solution: Solution, title: str, notes: dict[str, str]) -> Record:
+def record(solution: Solution, title: str, notes: dict[str, str]) -> CurvePage:
     """What a page shows of a solution without a model."""
     own = [Curves(panel.label, panel.time, panel.lines) for panel in panels(solution)]
     own += [*multiplier_curves(solution), *curves(solution)]
-    return Record(title or solution.problem.plant.name, solution.duration, own, notes)  # type: ignore[union-attr]
+    return CurvePage(title or solution.problem.plant.name, solution.duration, own, notes)  # type: ignore[union-attr]
 
 
 def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from alembert.model import Model
     from alembert.optimal.refinement import MeshRound
     from alembert.view import Animation
-    from alembert.view.animation import Record
+    from alembert.view.animation import CurvePage
 
 Array = np.ndarray
 MISSED = 10.0
@@ -530,7 +530,7 @@ class Solution(Solved):
             **history_notes(self.meshes),
         }
 
-    def _on_page(self, title: str) -> Animation | Record:
+    def _on_page(self, title: str) -> Animation | CurvePage:
         """What a page shows of it: the motion of a model, or plots alone."""
         from alembert.optimal.report import record
 

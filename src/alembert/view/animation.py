@@ -61,7 +61,7 @@ class Curves:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class CurvePage:
     """What a page shows of a result that has no model: plots over the time and `notes`."""
 
     title: str

@@ -35,7 +35,7 @@ from alembert.errors import ArgumentError, writing
 from alembert.joints.joint import ModalCoordinates
 from alembert.model import Model
 from alembert.spatial import Pose
-from alembert.view.animation import RATE, Animation, Curves, Frames, Record, as_animation
+from alembert.view.animation import RATE, Animation, CurvePage, Curves, Frames, as_animation
 from alembert.view.deformed import drawn
 from alembert.view.scene import NamedFrame, Scene, body_poses, scene
 
@@ -372,7 +372,7 @@ def scene_data(thing: Any) -> dict[str, Any]:
             "notes": [],
             **({"live": thing.live} if thing.live else {}),
         }
-    if isinstance(thing, Record):
+    if isinstance(thing, CurvePage):
         return {
             **{name: [] for name in NOT_DRAWN},
             "title": thing.title,
