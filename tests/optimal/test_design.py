@@ -137,11 +137,39 @@ def test_another_gravity():
         ({"integrals": [1]}, r"integrals is \[1\], expected \(function, lower, upper\) by names"),
         ({"integrals": {"e": 1.0}}, "integral 'e' is 1.0, expected"),
         ({"forces": []}, "`forces` is for models"),
+        ({"parameters": [1]}, r"Problem: parameters is \[1\], expected a dictionary by names"),
+        (
+            {"path": {"a": (lambda s: s.frame("tip").translation[0], 0, 1)}},
+            "path 'a': this is a moment of a System",
+        ),
     ],
 )
 def test_refused(given, said):
     with pytest.raises(ArgumentError, match=said):
         cart(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gravity": "down"}, "Problem: gravity is 'down', expected 3 numbers"),
+        ({"gravity": (0, -9.81)}, "Problem: gravity has 2 entries, expected 3"),
+        ({"forces": lambda t, q, v: 0}, "Problem: forces has <function .*, expected SpringDamper"),
+        (
+            {"path": {"a": (lambda s: s.q["slide"], 0, 1)}},
+            r"path 'a': .* by name there are s.position\(joint\)",
+        ),
+    ],
+)
+def test_what_acts_on_a_model_and_is_refused(given, said):
+    with pytest.raises(ArgumentError, match=said):
+        slider(**given)
+
+
+def test_numbers_of_a_system_that_are_none():
+    for value in ("heavy", np.nan, None):
+        with pytest.raises(ArgumentError, match=r"System: parameter 'm' is .*, expected a finite number"):
+            System(["x"], ["u"], lambda s: [s.u / s.m], parameters={"m": value})
 
 
 def test_refused_with_prescribed_joints_and_with_other_bounds():
@@ -162,7 +190,10 @@ def test_refused_with_prescribed_joints_and_with_other_bounds():
     [
         (lambda s: [1.0 if s.x > 0 else s.u], "the rate chooses by `if`, `max` or a comparison"),
         (lambda s: [max(s.x, s.u)], "fmax or fmin"),
-        (lambda s: [s.u * math.sin(s.x)], "the rate has a NaN in it: functions of `math` make numbers"),
+        (
+            lambda s: [s.u * math.sin(s.x)],
+            "the rate has a NaN in it: functions of `math` and SciPy make numbers",
+        ),
     ],
 )
 def test_rates_that_are_no_expressions(rate, said):

@@ -108,6 +108,16 @@ def test_bounds_are_kept_and_cost_something():
         ({"duration": -1.0}, ArgumentError, "expected seconds"),
         ({"records": 1}, ArgumentError, "expected 2 or more"),
         ({"drift": lambda t, x: [1, 2]}, ArgumentError, "drift does not return 1 numbers"),
+        (
+            {"drift": lambda t, x: [x[1]]},
+            ArgumentError,
+            "drift: list index out of range. It gets t and the states x",
+        ),
+        (
+            {"running": lambda x: x[0] ** 2},
+            ArgumentError,
+            "running: .* takes 1 positional argument but 2 were given",
+        ),
         ({"effect": lambda t, x: [1]}, ArgumentError, "effect does not return 1 x 1 numbers"),
         ({"running": lambda t, x: [1, 2]}, ArgumentError, "running does not return one numbers"),
         ({"noise": lambda t, x: [[30.0]]}, NumericalError, "steps in time are needed"),

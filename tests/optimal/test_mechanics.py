@@ -243,3 +243,11 @@ def test_a_saddle_is_left(angle, known, room):
     if room[0] == 0.1:
         together = Phases({"slew": slew}).solve(40, transcription="rk4")
         assert together["slew"].duration == pytest.approx(found.duration, rel=1e-7)
+        prepared = slew.prepare(40, transcription="rk4")
+        first = prepared.solve()
+        assert "begun from a saddle" in first.message
+        assert first.duration == pytest.approx(found.duration, rel=1e-7)
+        straight = {"time": [0, 2], "q": [model.neutral(), ends["end"]["q"]], "v": np.zeros((2, 3))}
+        straight["controls"] = np.zeros((2, 3))
+        stopped = prepared.solve(guess=straight, iterations=4)
+        assert "perhaps a saddle" in prepared.solve(guess=stopped).message

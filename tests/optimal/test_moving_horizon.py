@@ -8,6 +8,7 @@ import alembert as al
 from alembert import control
 from alembert.control import SquareRootKalman
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.flexible import beam
 from alembert.model import Sensor
 from alembert.optimal import MovingHorizonEstimator
 from alembert.simulate import ForceElement, Measured, StateFilter
@@ -125,6 +126,34 @@ def test_orientations():
         a, b = found.predict(a, [0.1, 0.0, 0.0]), plain.predict(b, [0.1, 0.0, 0.0])
 
 
+def test_a_flexible_body():
+    """A hub that turns, with a panel whose bending only the hub's angle tells: motions so small (1e-4 rad) that the model is
+    linear to their square, and window and filter say the same (solves to 1e-8 leave 1e-7); the bending is found."""
+    builder = al.ModelBuilder("slew", gravity=(0, 0, 0))
+    hub = al.Inertia(1.0, (0, 0, 0), (0.4, 0, 0.4, 0, 0, 0.4))
+    builder.body("hub", hub, joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    panel = beam(1.0, 1.0, EI_z=1.0, bending_y=1)
+    builder.body("panel", panel, joint=al.Fixed(), parent="hub")
+    model, step = builder.build(), 0.05
+    truth = al.simulate(model, [0, 1e-4], [0, 0], duration=20 * step, step=step, interval=step)
+    angle = Measured(Sensor("angle", "joint_position", "pin"), step, noise=1e-7)
+    found, plain = (
+        make(model, angle, process={"pin": 1e-6}, **more)
+        for make, more in ((MovingHorizonEstimator, {"window": 20, "tolerance": 1e-11}), (StateFilter, {}))
+    )
+    a, b = (x.start([0, 0], [0, 0], deviations=[1e-6, 1e-3, 1e-6, 1e-3]) for x in (found, plain))
+    for k, q in enumerate(truth.q):
+        y = {"angle": q[:1]}
+        a, (b, _) = found.correct(a, y), plain.correct(b, y)
+        assert a.status == "solved"
+        assert (
+            np.abs(plain.error(b, a.q, a.v)).max() < 1e-7
+        )  # of 1e-3 rad and rad/s that are not known at first
+        if k < len(truth.q) - 1:
+            a, b = found.predict(a, [0, 0]), plain.predict(b, [0, 0])
+    assert abs(a.q[1] - truth.q[-1, 1]) < 5e-2 * 1e-4
+
+
 def test_in_the_loop(free):
     """A law on estimates; the run is the same every time, and its errors fit their covariance."""
     start = free.start([0.3], [0.0], deviations=[0.3, 0.3])
@@ -146,6 +175,8 @@ def test_refused(free):
         MovingHorizonEstimator(mass(), place(), process=1.0, window=0)
     with pytest.raises(ArgumentError, match="process is zero for all degrees of freedom"):
         MovingHorizonEstimator(mass(), place(), process=0.0)
+    with pytest.raises(ArgumentError, match="MovingHorizonEstimator: sensors has 'e', expected Measured"):
+        MovingHorizonEstimator(mass(), "encoder", process=1.0)
     shaken = Measured(Sensor("shaken", "accelerometer", "block"), DT, noise=1.0)
     with pytest.raises(
         UnsupportedError, match="'shaken' is an accelerometer, which reads the unknown efforts"

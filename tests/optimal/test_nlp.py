@@ -241,6 +241,8 @@ def test_options_of_the_solvers_themselves(capfd):
             {"speed": 1},
             r"ipopt does not take the options \{'speed': 1\}: No such IPOPT option: speed",
         ),
+        ("fatrop", {"speed": 1}, r"fatrop does not take the options \{'speed': 1\}: speed"),
+        ("fatrop", {"mu_init": "big"}, "fatrop does not take the options .*: type mismatch"),
         ("ipopt", {"mu_strategy": "none"}, "does not take the options .* Invalid options were detected"),
         ("ipopt", {"max_iter": 3}, "options: 'max_iter' is the argument `iterations`"),
         ("ipopt", 3, "options is 3, expected values by the names that ipopt has for them"),

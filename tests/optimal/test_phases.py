@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.optimal import (
+    Cases,
     Phases,
     Problem,
     System,
@@ -114,6 +115,15 @@ def test_files_pages_and_families(tmp_path):
     ):
         phases.solve(10, guess=tmp_path / "one.npz")
     assert "there" in first.to_html(tmp_path / "page.html").read_text()
+    said = first.summary().splitlines()
+    assert said[0] == f"solved: cost {first.cost:.10g}, duration 2 s"
+    assert said[1].startswith("there: 1 s from 0 s, cost ")
+    assert "dmoc, 10 steps; simulated with the same controls" in said[2]
+    assert "<img" in first._repr_html_()
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        first.save(tmp_path / "nowhere" / "phases.npz")
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        first["there"].solution.save(tmp_path / "nowhere" / "one.npz")
     family = continuation(
         lambda T: Phases({"one": Problem(CART, T, start={"x": 0, "v": 0}, end={"x": 1})}), [1.0, 2.0], 4
     )
@@ -147,6 +157,19 @@ def two_carts():
     apart.body("load", al.Inertia.point(3.0), joint=rail, joint_name="load rail")
     docked.body("load", al.Inertia.point(3.0), joint=al.Fixed(), joint_name="clamp", parent="tug")
     return apart.build(), docked.build()
+
+
+@pytest.mark.parametrize("transcription", ["radau", "midpoint"])
+def test_a_body_that_turns_beside_another_phase(transcription):
+    """Stages that hand on their accelerations, in the sizes of all phases: two cases cost what each does alone."""
+    model = al.library.satellite()
+    turned = {"q": {"attitude": {"orientation": [np.cos(0.2), 0, 0, np.sin(0.2)]}}, "v": 0}
+    turn = Problem(model, 5.0, start={"q": 0, "v": 0}, end=turned)
+    move = Problem(CART, 1.0, start={"x": 0, "v": 0}, end={"x": 1, "v": 0})
+    both = Cases({"turn": turn, "move": move}).solve(4, transcription=transcription)
+    apart = [problem.solve(4, transcription=transcription).cost for problem in (turn, move)]
+    assert both.success
+    assert both.cost == pytest.approx(sum(apart), rel=1e-8)
 
 
 def test_docking_keeps_momentum():
@@ -269,6 +292,11 @@ def test_what_is_refused():
         ({"a": one, "b": one}, {"a": {}}, "no phase that follows another 'a'"),
         ({"a": one, "b": one}, {"b": {"q slip": None}}, "no state 'q slip'"),
         ({"a": one, "b": one}, {"b": {"q slide": 3.0}}, "expected a function of the moment at the end"),
+        (
+            {"a": one, "b": one},
+            {"b": lambda s: s.q},
+            "links of 'b' is <function .*, expected a function or None for",
+        ),
     ):
         with pytest.raises(ArgumentError, match=message):
             Phases(phases, links=links)
@@ -291,6 +319,9 @@ def test_what_is_refused():
         phases.solve(10, transcription="splines")
     with pytest.raises(UnsupportedError, match="ipopt takes exact Hessians only"):
         phases.solve(10, solver="ipopt", hessian="gauss-newton")
+    for refused in ("prepare", "compile", "export_c"):
+        with pytest.raises(AttributeError, match="phases are not prepared, compiled or exported"):
+            getattr(phases, refused)
     solution = phases.solve(10)
     with pytest.raises(ArgumentError, match="there is no phase 'up'"):
         solution["up"]
@@ -428,3 +459,46 @@ def test_cycles():
     assert again.solve(40).cost == pytest.approx(solution.cost, rel=1e-5)  # order 4: (2/40)^4 times a few
     with pytest.raises(UnsupportedError, match="cyclic: the coordinates of 'q attitude' do not add"):
         Phases({"a": Problem(al.library.satellite(), 1.0)}, cyclic=True)
+
+
+def test_phases_say_what_is_odd_about_them():
+    """As single problems do: a control that zigzags where nothing decides about it, one that nothing keeps small, steps of
+    more than half a turn, whose motion is none."""
+    line = System(["x"], ["u"], lambda s: [s.u])
+    near = Problem(line, 2.0, start={"x": 1}, limits={"u": 1}, cost=running(lambda s: s.x**2))
+    found = Phases({"there": near, "stay": near.replace(start=None)}).solve(40)
+    assert found.success
+    assert "there: u zigzags from node to node" in found.message
+    far = Problem(CART, 1.0, start={"x": 0, "v": 0}, cost=terminal(lambda s: -s.x))
+    found = Phases({"one": far, "two": far.replace(start=None)}).solve(10, iterations=20)
+    assert "one: nothing keeps u small; two: nothing keeps u small" in found.message.replace(
+        ": state limits, or a cost", ""
+    )
+    log = System(["x"], ["u"], lambda s: [ca.log(s.x) + s.u])
+    lost = Problem(log, 1.0, end={"x": 1})
+    found = Phases({"to": near.replace(end={"x": -1}), "lost": lost}).solve(5)
+    assert found.status == "failed"
+    assert "lost: x at point 2 is not finite between t = 0 and 0.2 s" in found.message
+    builder = al.ModelBuilder("body", gravity=(0, 0, 0))
+    inertia = al.Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+    builder.body("body", inertia, joint=al.Spherical(), joint_name="turn")
+    model = builder.build()
+    fast = Problem(model, 1.0, start={"q": model.neutral(), "v": [0, 0, 9.0]}, end={"v": [0, 0, 9.0]})
+    found = Phases({"one": fast, "two": fast.replace(start=None)}).solve(2)
+    assert found.status == "failed"
+    assert "one: turn turns by 4.5 rad within a step" in found.message
+
+
+def test_a_guess_of_the_first_phase_alone():
+    """What goes on from it to the next is 1e-16 where it means 0, which was a unit of its own: then no step led on."""
+    there = Problem(CART, 1.0, start={"x": 0, "v": 0}, end={"x": 1, "v": 0})
+    back = there.replace(start=None, end={"x": 0, "v": 0})
+    both = Phases({"there": there, "back": back})
+    alone = there.solve(5)
+    found = both.solve(5, guess={"there": alone})
+    assert found.success
+    assert found.iterations <= 3  # linear-quadratic
+    assert found.cost == pytest.approx(12.0)
+    zeros = {"time": [0, 1], "x": [[0, 1e-16], [1, 0]], "controls": [[0], [0]]}
+    for x in ([[0, 1e-16], [1, 0]], [[0, 0], [1e-16, 0]], [[0, 0], [1e-16, 1e-17]]):
+        assert there.solve(5, guess=zeros | {"x": x}).iterations <= 2

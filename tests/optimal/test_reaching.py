@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError
-from alembert.optimal import Problem, effort, final_momentum
+from alembert.optimal import Problem, System, effort, final_momentum
 from alembert.optimal.guess import make
 
 HANGING = {"q": [-np.pi / 2, 0], "v": 0}
@@ -79,3 +79,17 @@ def test_final_momentum_is_that_of_a_point_mass():
     ):
         with pytest.raises(ArgumentError, match=f"final_momentum: {message}"):
             final_momentum("tip", *wrong)
+
+
+@pytest.mark.parametrize("duration", [1.0, (0.5, 3.0)])
+def test_an_equation_without_slope_at_the_guess(duration):
+    """Controls on a circle, from a guess where they are zero, in a flow that turns: least effort is half of the shortest
+    duration, in any direction. It was called infeasible."""
+    flow = System(["x", "y"], ["a", "b"], lambda s: [s.a - s.y, s.b + s.x])
+    circle = {"circle": (lambda s: s.a**2 + s.b**2, 1, 1)}
+    problem = Problem(flow, duration, start={"x": 1, "y": 0}, path=circle)
+    found = problem.solve(8, transcription="midpoint")
+    assert found.success
+    assert "begun from controls that move" in found.message
+    assert found.cost == pytest.approx(np.min(duration) / 2, rel=1e-6)
+    assert found.violations(1e-7) == []

@@ -147,3 +147,26 @@ def test_all_meshes_share_the_time_limit():
 def test_refused(given, said):
     with pytest.raises((ArgumentError, UnsupportedError), match=said):
         examples.hager().problem.solve(4, **given)
+
+
+def test_phases_that_are_exact_keep_their_mesh():
+    """A coast along straight lines is exact on any mesh, and a push with the least effort, whose force is linear, on the
+    first one, which halving it once shows; the oscillator between them gets the intervals."""
+    push = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    coast = System(["x", "v"], [], lambda s: [s.v, 0])
+    oscillator = System(["x", "v"], ["u"], lambda s: [s.v, (1 - s.x**2) * s.v - s.x + s.u])
+    phases = Phases(
+        {
+            "push": Problem(push, 1.0, start={"x": 0, "v": 0}, end={"x": 0.3}),
+            "coast": Problem(coast, 1.0),
+            "swing": Problem(oscillator, 4.0, end={"x": 0, "v": 0}, cost=running(lambda s: s.u**2 + s.x**2)),
+        }
+    )
+    solution = phases.solve(10, accuracy=1e-6)
+    assert solution.success
+    steps = {name: [mesh[name].steps for mesh in solution.meshes] for name in phases.phases}
+    assert set(steps["coast"]) == {10}
+    assert set(steps["push"]) == {10, 20}
+    assert steps["swing"][-1] > 40
+    everywhere = phases.solve({"push": 80, "coast": 80, "swing": 160})
+    assert solution.cost == pytest.approx(everywhere.cost, rel=1e-6)

@@ -111,6 +111,19 @@ def test_contradiction_is_diagnosed():
     assert "constraints are off by more than 1e-6" in solution.summary()
 
 
+def test_an_integral_that_cannot_be():
+    """From rest to rest takes an integral of u^2 of 12 at least; what a search that ends says is that it came no nearer."""
+    line = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    problem = Problem(line, 1.0, **REST, integrals={"work": (lambda s: s.u**2, 0, 5)})
+    found = problem.solve(20, iterations=200)
+    assert not found.success
+    assert (
+        "constraints came no nearer in the last 101, so that perhaps no motion keeps them all"
+        in found.message
+    )
+    assert problem.replace(integrals={"work": (lambda s: s.u**2, 0, 12.1)}).solve(20).success
+
+
 def test_function_that_is_not_finite_is_located():
     system = System(["x"], ["u"], lambda s: [s.u + ca.log(s.x - 0.5)])
     solution = Problem(system, 1.0, start={"x": 1}, end={"x": 0.2}).solve(10)

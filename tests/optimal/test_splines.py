@@ -206,6 +206,8 @@ def test_what_others_have_too(tmp_path):
     assert solution.costates.shape == (60, 2)
     with pytest.raises(UnsupportedError, match="gains: trust region gives none"):
         _ = solution.gains
+    with pytest.raises(UnsupportedError, match="arcs: splines are smooth all along"):
+        _ = solution.arcs
 
 
 def test_by_solve_with_progress_and_interruption():

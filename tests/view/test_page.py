@@ -13,6 +13,7 @@ from PIL import Image
 import alembert as al
 from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import loads
+from alembert.optimal import Problem, System, running
 from alembert.view import Animation, write_html, write_page
 from alembert.view.film import Browser, find
 from alembert.view.page import configuration, scene_data
@@ -483,3 +484,32 @@ def test_the_picture_moves_with_what_flies_far():
         step = max(data["motion"]["scale"])
         assert step < 2e-3
         assert max(np.abs(data["motion"]["offset"])) < 60
+
+
+def test_a_result_without_a_model_is_a_page_of_plots(tmp_path, load):
+    """No picture and no talk of one; plots over the time follow it, those over iterations have no cursor to drag."""
+    landing = System(["h", "v"], ["thrust"], lambda s: [s.v, s.thrust - 1.5], name="lander")
+    ends = {"start": {"h": 10, "v": -2}, "end": {"h": 0, "v": 0}}
+    problem = Problem(
+        landing, (1.0, 10.0), **ends, limits={"thrust": (0, 3)}, cost=running(lambda s: s.thrust)
+    )
+    solution = problem.solve(20, accuracy=1e-4)
+    browser = load(solution.to_html(tmp_path / "lander.html"))
+    titles = browser.evaluate("[...document.querySelectorAll('figcaption')].map(e => e.textContent)")
+    assert titles[:5] == ["h", "v", "thrust", "costates", "multipliers of bounds"]
+    assert [title.partition(" over the ")[2] for title in titles[5:]] == [
+        "iterations",
+        "iterations, powers of ten",
+        "meshes, powers of ten",
+    ]
+    assert browser.evaluate("document.querySelectorAll('.stage canvas').length") == 0
+    assert "picture" not in browser.evaluate("document.body.innerText")
+    assert "intervals" in browser.evaluate("document.querySelector('.notes').textContent")
+    browser.evaluate("alembert.current.pause(); alembert.current.seek(0)")
+    values = "[...document.querySelectorAll('.value')].map(e => Number(e.textContent.replace('−', '-')))"
+    first = browser.evaluate(values)
+    assert first[:2] == pytest.approx([10, -2], abs=1e-3)
+    browser.evaluate(f"alembert.current.seek({solution.duration})")
+    last = browser.evaluate(values)
+    assert last[:2] == pytest.approx([0, 0], abs=1e-3)
+    assert last[-4:] == first[-4:]

@@ -299,6 +299,10 @@ class _Widened:
     def has_second(self) -> bool:
         return self._opened.has_second
 
+    @property
+    def known_size(self) -> int:
+        return self._opened.known_size
+
     def expand(
         self, place: Sequence[ca.SX], functions: Functions, w: ca.SX, free: Sequence[ca.SX], at: Sequence[Any]
     ) -> Expansion:

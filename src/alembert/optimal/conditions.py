@@ -326,13 +326,13 @@ def _scalar(name: str, function: Callable[[Moment], Any]) -> Callable[[Moment], 
     return value
 
 
-def path_row(name: str, given: Any, what: str = "path") -> Row:
+def path_row(name: str, given: Any, what: str = "path", function: str = "Problem") -> Row:
     if not (isinstance(given, tuple) and len(given) == 3 and callable(given[0])):
         raise ArgumentError(
-            f"Problem: {what} {name!r} is {given!r}, expected (function of a moment, lower, upper); for an equation "
+            f"{function}: {what} {name!r} is {given!r}, expected (function of a moment, lower, upper); for an equation "
             "both are the same number"
         )
-    low, high = _pair(f"Problem: {what} {name!r}", given[1:])
+    low, high = _pair(f"{function}: {what} {name!r}", given[1:])
     return Row(name, _scalar(name, given[0]), low, high)
 
 

@@ -78,6 +78,8 @@ def evaluated(where: str, function: Callable[[], Any], who: str = "Problem") -> 
         reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1].strip())
         if came := re.fullmatch(r"You have: '\(+(\w+).*'", reason):  # CasADi lists what it takes, and ends so
             reason = f"it returns {'None' if came[1] == 'NoneType' else f'a {came[1]}'}"
+            if came[1] == "SX":
+                reason = "CasADi does not know what is done with an expression; by name there are s.position(joint), s.speed"
         hint = (
             " For a choice write casadi.if_else(condition, then, otherwise)"
             if "truth value" in reason

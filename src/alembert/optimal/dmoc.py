@@ -45,7 +45,7 @@ class Dmoc:
     def plant(self, problem: Problem) -> Plant:
         if problem.model is None:
             raise UnsupportedError(
-                "solve: transcription 'dmoc' is for models of bodies and joints; for a System choose 'midpoint', "
+                f"solve: transcription {self.name!r} is for models of bodies and joints; for a System choose 'midpoint', "
                 "'hermite-simpson' or 'radau'"
             )
         plant = problem.plant

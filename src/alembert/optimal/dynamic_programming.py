@@ -170,6 +170,20 @@ def _integrated(
     return kept[::-1]
 
 
+def _told(name: str, function: Field) -> Field:
+    """The user's function, with a sentence on what goes wrong in it."""
+
+    def told(t: float, x: Any) -> Any:
+        try:
+            return function(t, x)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ArgumentError(
+                f"dynamic_programming: {name}: {error}. It gets t and the states x, of which each is an array over the grid"
+            ) from error
+
+    return told
+
+
 class _Terms:
     """L[V] of (2) and U of (3)."""
 
@@ -188,7 +202,10 @@ class _Terms:
         jumps: Sequence[JumpNoise],
     ) -> None:
         self.axes, self.x, self.R, self.low, self.high = axes, x, R, low, high
-        self.drift, self.effect, self.running, self.linear, self.noise = drift, effect, running, linear, noise
+        self.drift, self.effect = _told("drift", drift), _told("effect", effect)
+        self.running = _told("running", running)
+        self.linear = linear and _told("linear", linear)
+        self.noise = noise and _told("noise", noise)
         self.jumps = list(jumps)
         self._moved: dict[int, tuple[bytes, Any]] = {}
         self.inverse = np.linalg.inv(R)

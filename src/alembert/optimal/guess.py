@@ -30,6 +30,8 @@ PARAMETERS = 0.01
 """the same of design parameters, which begin at the values that they have"""
 DRIFT_STEPS = 400
 """of rk4, for a motion that is only to be near"""
+BACK = 0.1
+"""share of its way within which a motion has come back"""
 BRANCH_STEPS = 40
 """of a straight guess, in which loops are closed one after the other"""
 
@@ -70,7 +72,7 @@ class Guess:
 def make(problem: Problem, given: Any) -> Guess:
     """A guess from anything that describes a motion."""
     if given is None:
-        return on_one_branch(problem, reaching(problem, straight(problem)))
+        return _coming_back(problem) or on_one_branch(problem, reaching(problem, straight(problem)))
     if isinstance(given, Guess):
         return given
     if isinstance(given, str | Path):
@@ -160,6 +162,27 @@ def drifting(problem: Problem) -> Guess | None:
     if not np.isfinite(points).all():
         return None
     return Guess(where, points, np.tile(controls, (len(where), 1)), begin.duration)
+
+
+def _coming_back(problem: Problem) -> Guess | None:
+    """The motion that the start of a `System` leads to by itself, where goes farther than the end and then comes near
+    it: a turn of an orbit, where a straight one is slow or goes through the Earth."""
+    begin = straight(problem)
+    names = problem.plant.tangent_names
+    asked = [
+        k for k, name in enumerate(names) if any(r.component == name and r.is_equation for r in problem.end)
+    ]
+    if problem.model is not None or problem.is_free or not asked:
+        return None
+    x, u, p = ca.SX(begin.points[0]), ca.SX(begin.controls[0]), ca.SX(problem.parameters)
+    far = begin.duration * np.abs(ca.evalf(problem.plant.rate(ca.SX(0), x, u, p)).full()[:, 0])
+    if not (np.abs(np.diff(begin.points, axis=0)[0]) < far)[asked].any():
+        return None
+    found = drifting(problem)
+    if found is None:
+        return None
+    off = np.abs(found.points[-1] - begin.points[-1])
+    return found if (off < BACK * np.ptp(found.points, axis=0))[asked].all() else None
 
 
 def on_one_branch(problem: Problem, guess: Guess) -> Guess:

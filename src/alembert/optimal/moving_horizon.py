@@ -114,9 +114,11 @@ class MovingHorizonEstimator:
                 "MovingHorizonEstimator: limits: 'rate' bounds how fast controls change, which efforts that nobody knows do "
                 "at will; bound 'tau'"
             )
-        self.filter = StateFilter(
-            model, sensors, process=process, parameters=parameters, gravity=gravity, forces=forces
-        )
+        given: dict[str, Any] = {"parameters": parameters, "gravity": gravity, "forces": forces}
+        try:
+            self.filter = StateFilter(model, sensors, process=process, **given)
+        except ArgumentError as error:
+            raise ArgumentError(str(error).replace("StateFilter:", "MovingHorizonEstimator:")) from None
         self.model, self.dt, self.window = self.filter.model, self.filter.dt, window
         self._instruments = [self._exact(x) for x in self.filter.instruments]
         self._noisy = np.flatnonzero(self.filter.process)

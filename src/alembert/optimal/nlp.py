@@ -97,6 +97,8 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
             w, y = (found[name].full()[:, 0] for name in ("x", "lam_g"))
         except RuntimeError as error:  # FATROP, where nothing is finite
             (w, y), ended = log.best or (form.start, np.zeros(program.rows)), str(error).rsplit(": ", 1)[-1]
+    if given and (any(name in ended for name in given) or "type mismatch" in ended):
+        raise ArgumentError(f"solve: {solver} does not take the options {given!r}: {ended.splitlines()[-1]}")
     done, log.stop = time.perf_counter(), log.is_over
     worked = time.process_time() - worked
     if log.failure is not None:

@@ -83,7 +83,11 @@ class Phases:
                     f"Phases: {name!r} is a {type(problem).__name__}, expected a Problem for each phase"
                 )
             _check(name, problem)
-        for name in links or {}:
+        for name, own in (links or {}).items():
+            if not isinstance(own, Mapping):
+                raise ArgumentError(
+                    f"Phases: links of {name!r} is {own!r}, expected a function or None for each state by name"
+                )
             following = list(phases)[0 if cyclic else 1 :]
             if name not in following:
                 raise ArgumentError(unknown("Phases: links: no phase that follows another", name, following))
@@ -135,6 +139,14 @@ class Phases:
         if accuracy is not None:
             return refined_phases(self, counts, schemes, meshes, guess, accuracy, refine, options)
         return solve_phases(self, counts, schemes, meshes, guess, options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("prepare", "compile", "export_c"):
+            raise AttributeError(
+                "phases are not prepared, compiled or exported: solve(guess=solution) begins from one nearby with its "
+                "multipliers, and parts that are one Problem each can be prepared"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _of_phase(self, what: str, given: Any, name: str, default: Any) -> Any:
         if not isinstance(given, Mapping):
@@ -222,7 +234,7 @@ class _Together:
         if cost is not None and not callable(cost):
             raise ArgumentError(f"Phases: cost is {cost!r}, expected a function of the phases' ends")
         self._names, self._problems = list(phases), list(phases.values())
-        self.rows = [path_row(name, given, "across") for name, given in across.items()]
+        self.rows = [path_row(name, given, "across", "Phases") for name, given in across.items()]
         self.rows += _returning(cycle, self._names[0], self._names[-1]) if cycle is not None else []
         for row in self.rows:
             if row.lower > row.upper:

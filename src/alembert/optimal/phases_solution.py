@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, writing
 from alembert.model.printing import unknown
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.chain import Chain
@@ -46,7 +46,7 @@ OF_A_PHASE = (
         "check",
         "ranges",
     ),
-    *("integrals", "control_at", "controller", "efforts", "sensitivities", "summary", "motion", "to_xarray"),
+    *("integrals", "control_at", "controller", "efforts", "sensitivities", "motion", "to_xarray"),
 )
 """what phases have, each its own"""
 
@@ -118,12 +118,15 @@ class PhasesSolution(Solved):
             assert model is not None
             found = linkage.bodies.jump(model, self[before].q[-1], self[name].q[0])
             if found is not None:
-                self._status = "failed"
-                self._message = (
+                self._fail(
                     f"the body {found[0]!r} jumps by {found[1]:.3g} m where {name!r} begins: same_bodies keeps momentum; "
                     f"state a condition at the end of {before!r} that brings the bodies to where {name!r} has them"
                 )
                 return
+
+    def _fail(self, why: str) -> None:
+        """What was found is no motion."""
+        self._status, self._message = "failed", why
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_A_PHASE:
@@ -210,14 +213,20 @@ class PhasesSolution(Solved):
         found: dict[str, Any] = {}
         for name, motion in self.items():
             found |= {f"{name}/{key}": a for key, a in motion.solution.arrays().items()}
-        np.savez(path, **found)
+        with writing(path):
+            np.savez(path, **found)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animations and plots of all phases, each in its tab; opens without network or server."""
+        from alembert.optimal.report import curves
         from alembert.view import write_page
+        from alembert.view.animation import CurvePage
 
-        motions = [motion.solution.motion(name) for name, motion in self.items()]
-        return write_page(path, motions, title=title or "Optimal control")
+        shown: list[Any] = [motion.solution._on_page(name) for name, motion in self.items()]
+        if self.meshes:
+            notes = {"status": self.status, "cost": f"{self.cost:.6g}", "message": self.message}
+            shown.append(CurvePage("meshes", self.duration, curves(self), notes))
+        return write_page(path, shown, title=title or "Optimal control")
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
         found = []
@@ -253,6 +262,24 @@ class PhasesSolution(Solved):
             if amount > tolerance * max(1.0, abs(at)):
                 found.append(Violation(f"across: {row.name}", self.duration, amount))
         return found
+
+    def summary(self) -> str:
+        """A short report of all phases."""
+        lines = [f"{self.status}: cost {self.cost:.10g}, duration {self.duration:.6g} s"]
+        for name, motion in self.items():
+            own = motion.solution
+            lines.append(
+                f"{name}: {motion.duration:.6g} s from {motion.time[0]:.6g} s, cost {own.cost:.6g}; {own.transcription}, "
+                f"{own.steps} steps; {own.check}"
+            )
+        seconds = self.seconds.get("total", np.nan)
+        lines.append(f"{self.solver}, {self.iterations} iterations, {seconds:.3g} s")
+        lines.append(f"largest residual {self.infeasibility:.1e}")
+        if not self.success:
+            lines.append(self.diagnosis())
+        elif self.message != "solved":
+            lines.append(self.message)
+        return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls of all phases over time."""

@@ -13,10 +13,12 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal.analysis import jump_remark
 from alembert.optimal.chain import Chain, ChainEvaluation
+from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Iterate, Warm, interrupts_kept
+from alembert.optimal.outcome import Iterate, Warm, interrupts_kept, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import Meshes, refine_by_parts
@@ -28,6 +30,8 @@ from alembert.optimal.solve import (
     check,
     check_options,
     in_time,
+    no_nearer,
+    remarks,
     unreached,
     waves,
 )
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 GRID = 41
 """points of a guess"""
+ROUNDING = 1e-12
+"""share of its size on the way below which what goes on is 0: a unit of 1e-16 would be none"""
 
 
 class TranscribedPhases(Transcribed):
@@ -117,8 +123,27 @@ def solve_phases(
         if options.solver == "sweep":
             outcome = transcribed.off_saddle(attempt, outcome)
         in_time(attempt, outcome)
+        no_nearer(outcome)
         hessian = "exact" if attempt.exact else "gauss-newton"
-        return PhasesSolution(phases, chain, outcome, options.solver, hessian)
+        found = PhasesSolution(phases, chain, outcome, options.solver, hessian)
+        _remark(found)
+        return found
+
+
+def _remark(found: PhasesSolution) -> None:
+    """What the message says besides, for every phase: see `alembert.optimal.solve.remarks`."""
+    status = found._status
+    for name, motion in found.items():
+        own, it = motion.solution, motion.solution._outcome.iterate
+        said = remarks(own.stages, it, status)
+        if status == "failed":
+            said = [not_finite(own.stages, it.x, it.u, it.z), *said]
+        if found.converged:
+            said.append(jump_remark(own))
+            if turns_too_far(own.stages, it):
+                found._fail("no motion of the model")
+        for text in filter(None, said):
+            found.remark(f"{name}: {text}")
 
 
 def _options(given: Mapping[str, Any]) -> SolverOptions:
@@ -192,8 +217,8 @@ def made(phases: Phases, given: Any) -> dict[str, Guess]:
 
 def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, before: Guess) -> Guess:
     """A straight guess from where the phase before ends: what the start does not state follows the links."""
-    T = ca.SX(before.duration)
-    x, u, p = (ca.SX(a) for a in (before.points[-1], before.controls[-1], last.parameters))
+    T, p = ca.SX(before.duration), ca.SX(last.parameters)
+    x, u = ca.SX.sym("x", before.points.shape[1]), ca.SX.sym("u", before.controls.shape[1])
     s = last.moment(T, x, u, p, T)
     where = np.linspace(0.0, 1.0, GRID)
     points, controls = guess.at(problem, where), guess.controls_at(where)
@@ -202,9 +227,11 @@ def _going_on(problem: Problem, guess: Guess, linkage: Linkage, last: Problem, b
     for entry, value in zip(linkage.entries, linkage.values, strict=True):
         if value is None or any(name in begun for name in entry.names):
             continue
-        goes_on = ca.evalf(ca.SX(value(s))).full()[:, 0]
+        along = ca.Function("along", [x, u], [ca.SX(value(s))])(before.points.T, before.controls.T).full()
+        goes_on = along[:, -1]
         if not np.isfinite(goes_on).all():
             continue
+        goes_on[np.abs(goes_on) <= ROUNDING * np.nanmax(np.abs(along), axis=1)] = 0.0
         if entry.adds and entry.names[0] in stated:
             points[:, entry.at] = goes_on + where[:, None] * (points[-1, entry.at] - goes_on)
         elif not any(name in stated for name in entry.names):

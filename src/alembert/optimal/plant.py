@@ -81,7 +81,8 @@ def unusual(found: ca.SX) -> str:
     constants = (k for k, operation in enumerate(operations) if operation == ca.OP_CONST)
     if any(np.isnan(f.instruction_constant(k)) for k in constants):
         return (
-            "has a NaN in it: functions of `math` make numbers of expressions; write casadi.sin and the like"
+            "has a NaN in it: functions of `math` and SciPy make numbers of expressions; write casadi.sin and the like, or "
+            "al.optimal.table(x, y)"
         )
     if ca.OP_CALL in operations:
         return (
@@ -167,6 +168,10 @@ class Moment:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("_model", "_parameters"):
+            raise AttributeError(
+                "this is a moment of a System, which has no joints and frames; name its states"
+            )
         raise AttributeError(unknown("there is no quantity", name, (k for k in self.__dict__ if k[0] != "_")))
 
     @property
@@ -231,6 +236,16 @@ def names_of(what: str, given: Any) -> tuple[str, ...]:
     return names
 
 
+def _finite_number(name: str, given: Any) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise ArgumentError(f"System: parameter {name!r} is {given!r}, expected a finite number")
+    return value
+
+
 class Plant(Protocol):
     """What a transcription needs."""
 
@@ -275,7 +290,7 @@ class System:
             names_of("System: controls", controls),
         )
         self.units = dict(units or {})
-        self.parameters = tuple((str(k), float(v)) for k, v in (parameters or {}).items())
+        self.parameters = tuple((str(k), _finite_number(k, v)) for k, v in (parameters or {}).items())
         names = [*self.states, *self.controls, *(k for k, _ in self.parameters)]
         for given in names:
             if not str(given).isidentifier() or given in RESERVED:

@@ -197,7 +197,8 @@ class PredictiveController:
             if t == self.samples[-1].t and len(self.samples) > 1:
                 raise UnsupportedError(
                     f"PredictiveController: asked twice at t = {t:.6g} s, for different states; it has one plan, for one "
-                    "motion: give each motion of a batch a run and a controller of its own, and reset() it before another"
+                    "motion: give simulate `controller.sampled`, each motion of a batch a run and a controller of its own, "
+                    "and reset() it before another"
                 )
             self.reset()
         self._asked = np.concatenate([q, v])

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import numbers
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, ModelError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
@@ -111,7 +111,7 @@ class Problem:
         motions: dict[str, ca.Function] = {}
         elements: Elements | None = None
         if isinstance(plant, Model):
-            plant, elements = environment(plant, forces, gravity)
+            plant, elements = environment("Problem", plant, forces, gravity)
             driven = driven_dofs(plant, actuated, prescribed or ())
             motions = read_motions(plant, prescribed or {}, driven)
             self.plant: Mechanics | System = Mechanics(plant, driven, None, elements)
@@ -135,11 +135,11 @@ class Problem:
         self.cost = effort() if cost is None else cost
         self.shortest, self.longest = _duration(duration)
         self.periodic = bool(periodic)
-        self.input_values = self._read_inputs(inputs)
-        self.parameters = self.read_parameters(parameters)
-        for name, value in (("start", start), ("end", end), ("path", path)):
+        for name, value in (("start", start), ("end", end), ("path", path), ("parameters", parameters)):
             if value is not None and not isinstance(value, Mapping):
                 raise ArgumentError(f"Problem: {name} is {value!r}, expected a dictionary by names")
+        self.input_values = self._read_inputs(inputs)
+        self.parameters = self.read_parameters(parameters)
         reader = Reader(self.plant)
         self.start = reader.conditions("start", start or {})
         self.end = reader.conditions("end", end or {})
@@ -157,7 +157,8 @@ class Problem:
             closure = close(self, motions)
             if closure is not None and self.design:
                 raise UnsupportedError(
-                    "Problem: design parameters are not found for models with loops or prescribed joints"
+                    "Problem: design parameters are not found for models with loops or prescribed joints; solve for values "
+                    "of them in turn, by problem.continuation"
                 )
             self.plant = Mechanics(self.model, self.plant.driven, closure, elements)
             if closure is not None:
@@ -360,16 +361,19 @@ def _parameter(k: int, s: Moment) -> ca.SX:
     return s.parameters[k]
 
 
-def environment(model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
+def environment(function: str, model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
     """The model under the gravity that is given, and the elements that act on it."""
     inputs = Inputs(gravity=gravity)
     elements = [
         *(() if forces is None else as_sequence(forces)),
         *([inputs.field] if inputs.field is not None else []),
     ]
-    if gravity is not None:
-        model = model.replace(gravity=(0, 0, 0) if inputs.field is not None else gravity)
-    return model, Elements(model, elements, None) if elements else None
+    try:
+        if gravity is not None:
+            model = model.replace(gravity=(0, 0, 0) if inputs.field is not None else gravity)
+        return model, Elements(model, elements, None) if elements else None
+    except (ModelError, ArgumentError) as error:
+        raise ArgumentError(f"{function}: {str(error).removeprefix('simulate: ')}") from None
 
 
 def input_value(function: str, name: str, given: Any) -> Array:

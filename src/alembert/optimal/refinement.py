@@ -12,6 +12,7 @@ since controls that a mesh cannot follow are not seen by the first two. The next
   is u, a jump is at the share (b - u)/(b - a) of it: so each mesh brings it nearer to a node;
 - intervals on both sides of where a singular arc begins or ends in halves (`alembert.optimal.analysis`); where meshes are no
   longer solved since a transcription has several controls in each interval of such an arc, one that has a single one;
+- those of a phase that is exact as they are, while others are not;
 - all intervals in halves, where nothing else is to be done, where a solution is "coarse" (then the search begins anew), and
   before a solution is taken: a cost that stays where only some intervals were cut proves nothing;
 - with "hp" a method of higher order instead, where intervals are smooth.
@@ -54,6 +55,8 @@ SIMPLE = "rk4"
 """the transcription with one control in each interval that is tried where another one, which has more, fails for that"""
 ROUNDS = 10
 """meshes at most"""
+ENOUGH = 0.1
+"""of the accuracy: phases that are off by less, with controls that the mesh before could have had too, keep their mesh"""
 MOST = 4
 """parts into which an interval is cut at once"""
 LARGEST = 3000
@@ -160,6 +163,7 @@ def refine_by_parts(
     best: Any = None
     first: Any = None
     start, everywhere, clock = guess, dict.fromkeys(meshes.counts, False), MeshClock(time_limit)
+    earlier: dict[str, Array] = {}
 
     def told() -> list[Any]:
         return [rounds.get("", rounds) for rounds in found]
@@ -198,7 +202,12 @@ def refine_by_parts(
         # what a coarse one says of where to refine means nothing, and nothing is gained by beginning there
         coarse = any(part.accuracy.is_coarse for part in parts.values())
         for name, part in parts.items():
-            more = 0
+            before_this, more = earlier.get(name) if everywhere[name] else None, 0
+            exact = len(parts) > 1 and part.accuracy.worst <= ENOUGH * accuracy
+            if exact and _had_these(part, before_this, accuracy):
+                meshes.nodes[name], everywhere[name] = part.stages.nodes, True
+                continue
+            earlier[name] = part.stages.nodes
             if refine == "hp" and not coarse:
                 meshes.nodes[name], more = next_order(part, accuracy, is_enough=is_enough)
                 meshes.schemes[name], everywhere[name] = higher(part.transcription, more), True
@@ -212,6 +221,23 @@ def refine_by_parts(
                 return ended(solution, f"{estimate:.1e}: the next mesh{of} would have {count} intervals")
             meshes.counts[name] = count
         start = guess if coarse else solution
+
+
+def _had_these(solution: Solution, before: Array | None, accuracy: float) -> bool:
+    """Whether intervals between the nodes `before` could have had these controls; what is left costs to second order."""
+    scheme = solution.stages.scheme
+    if not solution.problem.plant.controls:
+        return True
+    if before is None:
+        return False
+    degree = scheme.points - 1 + scheme.node_controls
+    share = (np.arange(4 * (degree + 1)) + 0.5) / (4 * (degree + 1))
+    times = before[:-1, None] + np.diff(before)[:, None] * share
+    u = solution.control_at(times * solution.duration)
+    basis = np.polynomial.legendre.legvander(2 * share - 1, degree)
+    left = u - np.einsum("ij,kjm->kim", basis @ np.linalg.pinv(basis), u)
+    room = np.sqrt(ENOUGH * accuracy) * np.ptp(u, axis=(0, 1)) + LEFT * np.abs(u).max(axis=(0, 1))
+    return bool((np.abs(left).max(axis=(0, 1)) <= room).all())
 
 
 class MeshClock:

@@ -10,6 +10,7 @@ import numpy as np
 
 from alembert.linear import quantities
 from alembert.model.io.netcdf import imported_xarray
+from alembert.view.animation import CurvePage, Curves
 from alembert.view.figures import new_figure, plain, save
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from alembert.optimal.solution import Solution, Solved
 
 Array = np.ndarray
+ACTIVE = 1e-4
+"""a multiplier from which on a bound is said to hold"""
 _PLACES = {"rad": "angles", "m": "positions", "": "quaternions"}
 _EFFORTS = {"N m": "torques", "N": "forces"}
 _ONE = {"speeds": "speed", "angles": "angle", "positions": "position", "torques": "torque", "forces": "force"}
@@ -123,6 +126,68 @@ def panels(solution: Solution, *, fine: bool = True) -> list[Panel]:
         if limit in bounds:
             panel.bounds[name] = bounds[limit]
     return list(found.values())
+
+
+def curves(solution: Solved) -> list[Curves]:
+    """How it was found, for a page: cost and residuals over the iterations, and meshes that were refined."""
+    history = solution.history
+    number = np.array([float(i.number) for i in history])
+    residuals = {
+        "largest residual": [i.infeasibility for i in history],
+        "slope of the Lagrangian": [i.slope for i in history],
+    }
+    found = [
+        Curves(
+            "cost over the iterations", number, {"cost": np.array([i.cost for i in history])}, "iterations"
+        ),
+        Curves("residuals over the iterations, powers of ten", number, _powers(residuals), "iterations"),
+    ]
+    for name, rounds in _rounds(solution).items():
+        of = f"{name}: " if name else ""
+        values = {"intervals": [r.steps for r in rounds], "estimated error": [r.estimate for r in rounds]}
+        at = np.arange(1.0, len(rounds) + 1)
+        found.append(
+            Curves(f"{of}intervals and errors over the meshes, powers of ten", at, _powers(values), "meshes")
+        )
+    return [c for c in found if len(c.x) > 1]
+
+
+def _powers(values: dict[str, Any]) -> dict[str, Array]:
+    """Decimal logarithms of what is positive and finite, of the lines that have such values."""
+    found = {}
+    for name, given in values.items():
+        x = np.asarray(given, dtype=float)
+        good = np.isfinite(x) & (x > 0)
+        if good.any():
+            found[name] = np.where(good, np.log10(np.where(good, x, 1.0)), np.nan)
+    return found
+
+
+def multiplier_curves(solution: Solution) -> list[Curves]:
+    """Costates, and multipliers of the bounds along the way that hold somewhere."""
+    if solution.transcription == "splines":
+        return []
+    names = solution.problem.plant.tangent_names
+    found = [
+        Curves("costates", solution.time[1:], dict(zip(names, solution.costates.T, strict=True))),
+        Curves(
+            "multipliers of bounds",
+            solution.time[:-1],
+            {
+                name: solution.multipliers[name]
+                for name in solution.stages.path_names
+                if np.abs(solution.multipliers[name]).max(initial=0.0) > ACTIVE
+            },
+        ),
+    ]
+    return [c for c in found if c.lines and len(c.x) > 1]
+
+
+def record(solution: Solution, title: str, notes: dict[str, str]) -> CurvePage:
+    """What a page shows of a solution without a model."""
+    own = [Curves(panel.label, panel.time, panel.lines) for panel in panels(solution)]
+    own += [*multiplier_curves(solution), *curves(solution)]
+    return CurvePage(title or solution.problem.plant.name, solution.duration, own, notes)  # type: ignore[union-attr]
 
 
 def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:

@@ -228,10 +228,12 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
     stages = at.stages
     A, B, D = (np.abs(a).max(axis=0) if len(a) else a for a in (at.A, at.B, at.D))
     n = stages.sizes[0]
-    x = _states(stages, at.x, is_plain)
+    asked = _asked(newton, n)
+    x = _states(stages, at.x, is_plain, asked)
     widths = _widths(stages)
     own, points = stages.plant.chart.tangent, stages.scheme.points
     moved, driven = (stages.count * _without_noise(slope, own) for slope in (np.abs(A - np.eye(n)), B))
+    x[:own][_is_rounding(x[:own], np.maximum(x, asked)[:own], moved[:own, :own])] = 0.0
     u: Array | None = None
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
@@ -270,7 +272,18 @@ def cost_size(newton: Newton) -> float:
     return max(slope, last, curved)
 
 
-def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
+def _asked(newton: Newton, n: int) -> Array:
+    """How far conditions at the ends ask the first n states to move; of phases nothing is known."""
+    found = np.zeros(newton.first.C.shape[1])
+    if len(newton.stages.parts) == 1:
+        for end in (newton.first, newton.last):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                far = np.where(end.C != 0, np.abs(end.c)[:, None] / np.abs(end.C), 0.0)
+            found = np.maximum(found, far.max(axis=0, initial=0.0))
+    return found[:n]
+
+
+def _states(stages: Stages, points: Array, in_momenta: bool, asked: Array) -> Array:
     """Units of the states as far as the guess and the limits tell them; 0 where they do not."""
     problem, plant, chart = stages.problem, stages.plant, stages.chart
     way = np.cumsum(chart.difference(points[:-1], points[1:]), axis=0)
@@ -278,6 +291,7 @@ def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
     plain = points[:, chart.nq :]
     size = np.concatenate([np.zeros(chart.nv), np.abs(plain).max(axis=0)])
     found = np.where(way > STILL * size, way, size)
+    found = np.where(found > NOISE * asked, found, 0.0)
     base = plant.chart.tangent
     names, T = plant.tangent_names, stages.span(points)
     for row in problem.limits["state"]:
@@ -358,6 +372,13 @@ def _without_noise(slopes: Array, own: int) -> Array:
     """Zero where there are only rounding errors, beside the largest slope of the `own` states: what is only carried along
     has slopes of one, however short the stages."""
     return np.where(slopes > NOISE**1.2 * slopes[:own].max(initial=0.0), slopes, 0.0)
+
+
+def _is_rounding(x: Array, ways: Array, moved: Array) -> Array:
+    """Which states are so small in the guess that the ways of all others that they move would not feel them: 1e-16 for 0."""
+    felt = (moved > 0) & (ways[:, None] > 0) & ~np.eye(len(x), dtype=bool)
+    small = moved * x <= NOISE * ways[:, None]
+    return felt.any(axis=0) & (small | ~felt).all(axis=0)
 
 
 def _known(sizes: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.model.printing import unknown
 from alembert.optimal.analysis import Accuracy, Arc, arcs, simulate
 from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled, violated
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from alembert.model import Model
     from alembert.optimal.refinement import MeshRound
     from alembert.view import Animation
+    from alembert.view.animation import CurvePage
 
 Array = np.ndarray
 MISSED = 10.0
@@ -126,6 +127,20 @@ class Solved:
     def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
         """Equations and constraints in words, at most so many of each kind; bounds that hold; functions with edges."""
         raise NotImplementedError
+
+    def summary(self) -> str:
+        """A short report."""
+        raise NotImplementedError
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """States and controls over time."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the report, and states and controls over time."""
+        from alembert.view.figures import result_html
+
+        return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
 
     def plot_convergence(self, path: str | Path | None = None) -> Figure:
         """Cost, residuals and slope over the iterations, and meshes that were refined."""
@@ -410,6 +425,10 @@ class Solution(Solved):
     @cached_property
     def arcs(self) -> list[Arc]:
         """Where controls are at their bounds and where between them, "singular" where nothing but the motion decides."""
+        if self.transcription == "splines":
+            raise UnsupportedError(
+                "solution.arcs: splines are smooth all along, and have no multipliers in each interval; solve with stages"
+            )
         return arcs(self)
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
@@ -457,12 +476,6 @@ class Solution(Solved):
             f"{self.steps} steps of {self.transcription}, {self.iterations} iterations of {self.solver}>"
         )
 
-    def _repr_html_(self) -> str:
-        """In notebooks: the report, and states and controls over time."""
-        from alembert.view.figures import result_html
-
-        return result_html(repr(self)[1:-1], self.summary().splitlines(), self.plot)
-
     def summary(self) -> str:
         """A short report."""
         lines = [
@@ -488,7 +501,7 @@ class Solution(Solved):
 
     def motion(self, title: str = "") -> Animation:
         """The motion with its efforts, for `al.view` and films."""
-        from alembert.optimal.report import panels
+        from alembert.optimal.report import curves, multiplier_curves, panels
         from alembert.view import Animation
 
         if self.model is None:
@@ -498,28 +511,41 @@ class Solution(Solved):
         model = self.model
         efforts = np.zeros((len(self.time), model.nv))
         efforts[:, list(self.problem.plant.driven)] = self.control_at(self.time)  # type: ignore[union-attr]
-        notes = {
+        series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
+        own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": self._notes(), "title": title}
+        own["curves"] = (*multiplier_curves(self), *curves(self))
+        return Animation(model, self.time, self.q, **own, parameters=self.problem.parameter_values)
+
+    def _notes(self) -> dict[str, str]:
+        """In words, for a page."""
+        return {
             "status": self.status,
+            **({} if self.message == self.status else {"message": self.message}),
             "cost": f"{self.cost:.6g}",
             "duration": f"{self.duration:.4g} s",
             "steps": f"{self.steps} of {self.transcription}",
             "iterations": f"{self.iterations} of {self.solver}",
             "largest residual": f"{self.infeasibility:.1e}",
+            **{name: f"{value:.6g}" for name, value in (*self.design.items(), *self.integrals.items())},
             **history_notes(self.meshes),
         }
-        series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
-        own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": notes, "title": title}
-        return Animation(model, self.time, self.q, **own, parameters=self.problem.parameter_values)
+
+    def _on_page(self, title: str) -> Animation | CurvePage:
+        """What a page shows of it: the motion of a model, or plots alone."""
+        from alembert.optimal.report import record
+
+        return record(self, title, self._notes()) if self.model is None else self.motion(title)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
-        """A page with the animation and plots, which opens without network or server."""
+        """A page with plots and, of a model, the animation, which opens without network or server."""
         from alembert.view import write_page
 
-        return write_page(path, [self.motion(title)], title=title or "Optimal control")
+        return write_page(path, [self._on_page(title)], title=title or "Optimal control")
 
     def save(self, path: str | Path) -> None:
         """Write the motion as .npz, which `guess=` reads again."""
-        np.savez(path, **self.arrays())
+        with writing(path):
+            np.savez(path, **self.arrays())
 
     def arrays(self) -> dict[str, Any]:
         """What `save` writes."""

@@ -17,6 +17,7 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
+from alembert.optimal import tuning
 from alembert.optimal.analysis import jump_remark
 from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
@@ -58,7 +59,9 @@ BELOW = 1e-6
 DEARER = 0.02
 """share of what the controls of the default one cost by which its solution may cost more: controls that are constant in each
 interval do, and many steps may be needed to come near"""
-UNREACHED = "cannot be changed by the controls"
+MANY, NEARER = 50, 0.1
+"""iterations in each half of a search, and by how much constraints are to be nearer in the second than in the first"""
+UNREACHED = ("cannot be changed by the controls", "cannot be changed by a state or control")
 MOST_TRANSCRIBED = 4
 """ways to cut a problem into stages that it keeps"""
 
@@ -269,9 +272,13 @@ class Transcribed:
                 outcome = self._in_given_time(problem, attempt, outcome)
             if is_judged and solver == "sweep" and not isinstance(guess, Solution):
                 outcome = self._from_elsewhere(attempt, outcome, guess)
-            if is_judged and solver == "sweep":
+            if solver == "sweep" and (is_judged or not isinstance(guess, Solution)):
                 outcome = self.off_saddle(attempt, outcome)
+            elif solver == "sweep" and self._at_saddle(attempt, outcome):
+                outcome.message += "; perhaps a saddle, as the guess: solve once without it"
         in_time(attempt, outcome)
+        if is_judged:
+            no_nearer(outcome)
         _remark(attempt, outcome, is_judged)
         if problem.design:
             problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
@@ -361,7 +368,7 @@ class Transcribed:
         done, it = list(solved.history), solved.iterate
         for size, turns in NUDGES:
             left = attempt.iterations - len(done)
-            if solved.status != "solved" or not attempt.exact or not done[-1].shift > 0 or left < 1:
+            if not self._at_saddle(attempt, solved) or left < 1:
                 break
             u = it.u + solved.units.u * self._waves(size, turns)
             away = replace(attempt, x=it.x, u=u, z=it.z, iterations=left, known=None)
@@ -376,6 +383,11 @@ class Transcribed:
             if outcome.status == "interrupted":
                 break
         return solved
+
+    @staticmethod
+    def _at_saddle(attempt: Attempt, solved: Outcome) -> bool:
+        """Whether the Hessian of the last step had to be shifted: the cost falls to both sides, or is flat."""
+        return solved.status == "solved" and attempt.exact and solved.history[-1].shift > 0
 
     def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
         """From controls that move, where those of the guess have no effect at first order on what is to be reached.
@@ -398,7 +410,7 @@ class Transcribed:
             if outcome.status in ("solved", "acceptable"):
                 outcome.history = done
                 outcome.message += (
-                    "; begun from controls that move: those of the guess had no effect on an end"
+                    "; begun from controls that move: those of the guess had no effect on an end or equation"
                 )
                 return outcome
             still = still and bool(self._lost(outcome.iterate))
@@ -469,28 +481,34 @@ class Transcribed:
 
 
 def _remark(attempt: Attempt, outcome: Outcome, is_judged: bool) -> None:
-    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag.
-
-    Samples are stopped on purpose: why they did not end is not asked."""
+    """What the message says besides: functions that are not finite, turns that are too long, `remarks`."""
     stages, it = attempt.stages, outcome.iterate
-    solved = outcome.status in ("solved", "acceptable")
     if outcome.status == "failed":
         finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
-    if is_judged and outcome.status in ("iterations", "stalled"):
+    said = remarks(stages, it, outcome.status, is_judged)
+    if outcome.status in ("solved", "acceptable") and turns_too_far(stages, it):
+        outcome.status, outcome.message = "failed", "no motion of the model"
+    outcome.message = "; ".join((outcome.message, *said))
+
+
+def remarks(stages: Stages, it: Iterate, status: str, is_judged: bool = True) -> list[str]:
+    """Sentences on what is odd about a problem, or about a phase of several.
+
+    Samples are stopped on purpose: why they did not end is not asked."""
+    said = []
+    if is_judged and status in ("iterations", "stalled"):
         if names := unlimited(stages.problem):
-            outcome.message += f"; nothing keeps {', '.join(names)} small: state limits, or a cost"
+            said.append(f"nothing keeps {', '.join(names)} small: state limits, or a cost")
         if names := with_edges(stages.problem):
-            outcome.message += (
-                f"; {', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
+            said.append(
+                f"{', '.join(names)}: has edges (if_else, abs, min, max, a table), round which iterations may go: smooth "
                 "them, or take other steps or another `guess`"
             )
-    if solved and turns_too_far(stages, it):
-        outcome.status, outcome.message = "failed", "no motion of the model"
-    judged = zigzag_remark(stages, it) if solved else stiff_remark(stages, it)
-    remarks = (turn_remark(stages, it), judged)
-    outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
+    said.append(turn_remark(stages, it))
+    said.append((zigzag_remark if status in ("solved", "acceptable") else stiff_remark)(stages, it))
+    return [text for text in said if text]
 
 
 def waves(stages: Stages, size: float, turns: float) -> np.ndarray:
@@ -509,17 +527,31 @@ def _add_seconds(later: Outcome, before: Outcome) -> None:
 
 
 def unreached(stages: Stages, it: Iterate) -> list[str]:
-    """Sentences on conditions at the end that controls do not change to first order."""
+    """Sentences on conditions at the end, and equations on the way, that controls do not change to first order."""
     if not all(np.isfinite(a).all() for a in (it.x, it.u, it.z)):
         return []
     said = redundant(stages, linearise(stages, it), stages.nodes)
-    return [line[: line.index(UNREACHED) + len(UNREACHED)] for line in said if UNREACHED in line]
+    return [line[: line.index(text) + len(text)] for line in said for text in UNREACHED if text in line]
 
 
 def in_time(attempt: Attempt, outcome: Outcome) -> None:
     """Says so where a time limit has ended the solve."""
     if isinstance(attempt.report, Deadline) and outcome.status == "interrupted" and attempt.report.is_over:
         outcome.status, outcome.message = attempt.report.outcome
+
+
+def no_nearer(outcome: Outcome) -> None:
+    """Says so where many iterations have brought constraints no nearer: there may be no motion that keeps them."""
+    off = np.array([i.infeasibility for i in outcome.history])
+    off[~np.isfinite(off)] = np.inf
+    half = len(off) // 2
+    if outcome.status != "iterations" or half < MANY or outcome.infeasibility <= tuning.KEPT:
+        return
+    if off[half:].min() > NEARER * off[:half].min():
+        outcome.message += (
+            f"; constraints came no nearer in the last {len(off) - half}, so that perhaps no motion keeps them all: "
+            "diagnosis() names some. A longer duration, wider limits or another `guess` may help"
+        )
 
 
 def check(

@@ -63,7 +63,7 @@ def model_system(
     if not isinstance(model, Model):
         raise ArgumentError(f"model_system: model is a {type(model).__name__}, expected a Model")
     given = checked(drives) if drives is not None else {}
-    model, elements = environment(with_gears(model, given), forces, gravity)
+    model, elements = environment("model_system", with_gears(model, given), forces, gravity)
     _check(model)
     lags = Lags(JointDrives.of(model, given))
     if len(lags.ramps):
@@ -103,7 +103,7 @@ def model_system(
             for k, dof in enumerate(driven):
                 command[dof] = s.controls[k]
         else:
-            command = _efforts(model, efforts(moment))
+            command = evaluated("efforts", lambda: _efforts(model, efforts(moment)), "model_system")
         effort, moved = lags.symbolic(z, command)
         if elements is not None:
             effort = effort + elements.total(s.t, q, v, p[:count])

@@ -51,12 +51,32 @@ class Arrow:
 
 
 @dataclass(frozen=True, eq=False)
+class Curves:
+    """A plot: `lines` by name over `x`, the time or what `over` names."""
+
+    title: str
+    x: Array
+    lines: Mapping[str, Array]
+    over: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePage:
+    """What a page shows of a result that has no model: plots over the time and `notes`."""
+
+    title: str
+    duration: float
+    curves: Sequence[Curves]
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Animation:
     """`time` (N,) and `q` (N, nq); `efforts` (N, nv) become arrows and, unless `series` says otherwise, a plot.
 
     `series` maps the title of a plot to its lines: `{"energy [J]": {"kinetic": T, "potential": V}}`, or to one array
     (N,) or (N, k). `wrenches` maps frames to (N, 6), moment and force in the frame's axes. `notes` are shown in a small
-    table. `trails` names the frames or bodies whose paths are drawn; None: the ends of the tree.
+    table. `trails` names the frames or bodies whose paths are drawn; None: the ends of the tree. `curves` are further plots.
     """
 
     model: Model
@@ -69,6 +89,7 @@ class Animation:
     notes: Mapping[str, Any] = field(default_factory=dict)
     trails: Sequence[str] | None = None
     parameters: Mapping[str, float] | None = None
+    curves: Sequence[Curves] = ()
 
     def __post_init__(self) -> None:
         model = self.model

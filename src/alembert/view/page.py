@@ -35,7 +35,7 @@ from alembert.errors import ArgumentError, writing
 from alembert.joints.joint import ModalCoordinates
 from alembert.model import Model
 from alembert.spatial import Pose
-from alembert.view.animation import RATE, Animation, Frames, as_animation
+from alembert.view.animation import RATE, Animation, CurvePage, Curves, Frames, as_animation
 from alembert.view.deformed import drawn
 from alembert.view.scene import NamedFrame, Scene, body_poses, scene
 
@@ -353,6 +353,10 @@ def pose_numbers(model: Model, q: Any) -> list[float]:
 # --- data ---------------------------------------------------------------------------------------------------
 
 
+NOT_DRAWN = ("meshes", "parts", "frames", "masses", "sensors", "loops", "arrows", "trails")
+"""what a page without a picture has none of"""
+
+
 def scene_data(thing: Any) -> dict[str, Any]:
     """What the scripts of a page draw: a model with sliders, or a motion."""
     if isinstance(thing, Model):
@@ -368,6 +372,16 @@ def scene_data(thing: Any) -> dict[str, Any]:
             "notes": [],
             **({"live": thing.live} if thing.live else {}),
         }
+    if isinstance(thing, CurvePage):
+        return {
+            **{name: [] for name in NOT_DRAWN},
+            "title": thing.title,
+            "plain": True,
+            "motion": {"start": 0.0, "end": thing.duration, "count": 2, "positions": "", "quaternions": ""},
+            "posing": None,
+            "panels": [_panel(curves) for curves in thing.curves],
+            "notes": _notes(thing.notes.items()),
+        }
     motion = as_animation(thing)
     drawn = scene(motion.model, parameters=motion.parameters)
     frames, riding = _riding(motion.frames(), drawn.length, motion.model)
@@ -377,22 +391,24 @@ def scene_data(thing: Any) -> dict[str, Any]:
         "motion": _frames(frames),
         "posing": None,
         "panels": [
-            {
-                "title": title,
-                "time": _packed(times),
-                "lines": [{"name": name, **_packed(line)} for name, line in lines.items()],
-            }
-            for title, times, lines in motion.panels()
+            _panel(curves) for curves in (*(Curves(*panel) for panel in motion.panels()), *motion.curves)
         ],
         "arrows": [_arrow(arrow) for arrow in frames.arrows],
         "trails": [
             {"name": name, "body": body, "point": [float(x) for x in point]}
             for name, body, point in motion.trail_points()
         ],
-        "notes": [
-            [str(key), _note(value)] for key, value in (*motion.notes.items(), *riding, *_coarse(frames))
-        ],
+        "notes": _notes((*motion.notes.items(), *riding, *_coarse(frames))),
     }
+
+
+def _panel(curves: Curves) -> dict[str, Any]:
+    lines = [{"name": name, **_packed(line)} for name, line in curves.lines.items()]
+    return {"title": curves.title, "over": curves.over, "time": _packed(curves.x), "lines": lines}
+
+
+def _notes(given: Iterable[tuple[str, Any]]) -> list[list[str]]:
+    return [[str(key), _note(value)] for key, value in given]
 
 
 def _riding(frames: Frames, length: float, model: Model) -> tuple[Frames, list[tuple[str, str]]]:

@@ -112,7 +112,8 @@ class Player {
       stage.append(notes);
     }
     host.append(stage);
-    try {
+    host.classList.toggle("plain", !!data.plain);
+    if (!data.plain) try {
       this.stage = new Stage(data, stage, data.posing && runProgram(data.posing.poses, startValues(data.posing)));
     } catch (error) {
       this.problem = String(error);

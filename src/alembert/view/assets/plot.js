@@ -44,7 +44,7 @@ class Plot {
   constructor(panel, onSeek) {
     this.panel = panel;
     this.hidden = new Set();
-    this.canvas = element("canvas", { role: "img", ariaLabel: `${panel.title} over time: ${panel.lines.map((l) => l.name).join(", ")}` });
+    this.canvas = element("canvas", { role: "img", ariaLabel: `${panel.title} over ${panel.over || "time"}: ${panel.lines.map((l) => l.name).join(", ")}` });
     this.back = document.createElement("canvas");
     this.values = [];
     const legend = element("div", { className: "legend" });
@@ -74,8 +74,8 @@ class Plot {
       const x = (event.clientX - box.left - this.left) / (box.width - this.left - this.right);
       onSeek(this.t0 + Math.min(Math.max(x, 0), 1) * (this.t1 - this.t0));
     };
-    this.canvas.addEventListener("pointerdown", (e) => { this.canvas.setPointerCapture(e.pointerId); seek(e); });
-    this.canvas.addEventListener("pointermove", (e) => { if (e.buttons) seek(e); });
+    if (!panel.over) this.canvas.addEventListener("pointerdown", (e) => { this.canvas.setPointerCapture(e.pointerId); seek(e); });
+    if (!panel.over) this.canvas.addEventListener("pointermove", (e) => { if (e.buttons) seek(e); });
     this.left = 46; this.right = 18; this.top = 6; this.bottom = 20;
     this.t0 = panel.time[0]; this.t1 = panel.time[panel.time.length - 1];
     this.now = this.t0;
@@ -98,7 +98,7 @@ class Plot {
       if (!this.hidden.has(k)) for (const y of line.data) if (Number.isFinite(y)) { low = Math.min(low, y); high = Math.max(high, y); }
     });
     if (low > high) { low = -1; high = 1; }
-    const size = Math.max(Math.abs(low), Math.abs(high), 1e-300);
+    const size = Math.max(Math.abs(low), Math.abs(high)) || 1;
     if (high - low < 1e-6 * size) { low -= 0.5 * size; high += 0.5 * size; }
     const margin = 0.06 * (high - low);
     this.low = low - margin; this.high = high + margin;
@@ -121,7 +121,7 @@ class Plot {
     for (const t of ts.ticks) {
       g.globalAlpha = 0.6; g.beginPath(); g.moveTo(this.x(t), this.top); g.lineTo(this.x(t), h - this.bottom); g.stroke();
       g.globalAlpha = 1;
-      const label = shortNumber(t, ts.step) + (t === ts.ticks[ts.ticks.length - 1] ? " s" : "");
+      const label = shortNumber(t, ts.step) + (t === ts.ticks[ts.ticks.length - 1] && !this.panel.over ? " s" : "");
       const half = g.measureText(label).width / 2;
       g.fillText(label, Math.min(Math.max(this.x(t), half + 1), w - half - 1), h - this.bottom + 4);
     }
@@ -157,6 +157,8 @@ class Plot {
   }
 
   draw(t, playing = false) {
+    const still = this.panel.over;  // not over the time: no cursor, and the last values
+    if (still) t = this.t1;
     this.now = t;
     const clock = performance.now();
     if (!playing || clock - (this.told || 0) > 120) {  // numbers that change faster cannot be read
@@ -168,6 +170,7 @@ class Plot {
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.clearRect(0, 0, this.canvas.width, this.canvas.height);
     g.drawImage(this.back, 0, 0);
+    if (still) return;
     g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     g.strokeStyle = this.ink; g.lineWidth = 1; g.globalAlpha = 0.75;
     g.beginPath(); g.moveTo(this.x(t), this.top); g.lineTo(this.x(t), this.h - this.bottom); g.stroke();
