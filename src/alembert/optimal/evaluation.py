@@ -514,9 +514,10 @@ class _Near:
             self.known = self._expansion.known
         else:
             results = self._functions(e.stages.stage.call(place))
-            f = ca.Function("first", self._free, [*results, *(ca.jacobian(k, w) for k in results)])
-            found = f.call(self._here)
-            values, by = found[:4], found[4:]
+            together = ca.vertcat(*results)  # they share most of their slopes
+            found = ca.Function("first", self._free, [*results, ca.jacobian(together, w)]).call(self._here)
+            rows = np.cumsum([0, *(k.numel() for k in results)]).tolist()
+            values, by = found[:4], ca.vertsplit(found[4], rows)
         F, slope, C, self._D = (ca.repmat(columns, k.shape[0], 1) * k for k in by)
         along = slope.T + F.T @ g["costate"] + self._D.T @ y
         self.first = values[0], values[2], F, slope.T, C, self._D, along
