@@ -207,3 +207,59 @@ def test_what_is_not_covered_names_the_page_that_says_what_to_do_instead():
     assert told.endswith(f"What is not covered, and what to do instead: {al.UnsupportedError.page}\n")
     assert traceback.format_exception(pickle.loads(pickle.dumps(error))) == traceback.format_exception(error)
     assert not hasattr(al.UnsupportedError("plot: matplotlib is not installed"), "__notes__")
+
+
+def test_lists_and_numbers_for_names():
+    point, base = al.Inertia.point(1.0), al.ModelBuilder()
+    for text, make in (
+        ("body has the name ['a'], expected a non-empty text", lambda: base.body(["a"], point)),
+        (
+            "joint 'a_joint': parent is ['b'], expected the name of a body",
+            lambda: base.body("a", point, joint=al.Free(), parent=["b"]),
+        ),
+        ("frame 'f': body is 3, expected the name of a body", lambda: base.frame("f", 3)),
+        (
+            "loop 'l': frame_b is None, expected the name of a frame",
+            lambda: base.loop("l", al.Fixed(), "f", None),
+        ),
+        (
+            "coupling 'c': joint is ['a'], expected the name of a joint",
+            lambda: base.coupling("c", ["a"], "b", 1),
+        ),
+        ("actuator 'm': joint is ('a',), expected the name of a joint", lambda: base.actuator("m", ("a",))),
+        (
+            "sensor 's': target is ['f'], expected the name of a frame",
+            lambda: base.sensor("s", "gyro", ["f"]),
+        ),
+    ):
+        refused(text, make, al.ModelError)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "message"),
+    [
+        (3, "equation 'e': formulas is 3, expected a list of texts"),
+        (["x - y", 3], "equation 'e': a formula is 3, expected a text such as 'x - y'"),
+        ("x = 0.1", "equation 'e': 'x = 0.1' has an =, expected what is to vanish: 'x - y' for x = y"),
+    ],
+)
+def test_what_is_no_formula(formulas, message):
+    refused(message, lambda: al.ModelBuilder().equation("e", formulas, {"x": "a"}), al.ModelError)
+
+
+def test_fields_of_copies():
+    two = al.library.two_link()
+    refused("replace_joint: no field 'limit'; did you mean", lambda: two.replace_joint("elbow", limit=3))
+    refused("replace_body: no field 'mass'; there is name", lambda: two.replace_body("upper", mass=3.0))
+    refused(
+        "body 'upper': inertia is 3, expected an Inertia, such as",
+        lambda: two.replace_body("upper", inertia=3),
+        al.ModelError,
+    )
+    refused(
+        "translation is 3, expected 3 numbers",
+        lambda: two.replace_joint("elbow", placement=3),
+        al.ModelError,
+    )
+    moved = two.replace_joint("elbow", placement=(2.0, 0.0, 0.0))
+    assert moved.joint("elbow").placement == al.Placement((2.0, 0.0, 0.0))

@@ -84,6 +84,10 @@ def test_the_page_goes_where_the_program_says(chromium):
         chromium.wait_for("alembert.current.time === 0.5")
         with pytest.raises(ArgumentError, match="seek: t is nan, expected a time in seconds"):
             viewer.seek(float("nan"))
+        viewer.stop()
+        chromium.wait_for(
+            "document.querySelector('header').innerText.includes('The program has ended; the picture stays.')"
+        )
     chromium.open("about:blank")
     chromium.messages.clear()  # that the program has ended
     chromium.requests.clear()

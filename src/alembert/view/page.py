@@ -233,8 +233,12 @@ def write_page(
     autoplay: bool = True,
 ) -> Path:
     """Write one page with several scenes, each in its tab: models, results and motions."""
-    text = page(shown, title=title, theme=theme, autoplay=autoplay)
     path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ArgumentError(
+            f"a page is HTML, and {path.name!r} does not end with .html; plot(path=...) writes pictures, and to_film films"
+        )
+    text = page(shown, title=title, theme=theme, autoplay=autoplay)
     with writing(path):
         path.write_text(text, encoding="utf-8")
     return path
@@ -303,7 +307,8 @@ def page_data(
     scenes = [scene_data(thing) for thing in shown]
     if not scenes:
         raise ArgumentError("write_page: there is nothing to show")
-    title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
+    titles = {s["title"]: s["name"] for s in scenes}
+    title = title or " and ".join(titles if len(titles) < 4 else dict.fromkeys(titles.values()))
     return title, {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
 
 
@@ -380,6 +385,7 @@ def scene_data(thing: Any) -> dict[str, Any]:
             {
                 "title": title,
                 "time": _packed(times),
+                "thinned": len(times) < len(motion.time),
                 "lines": [{"name": name, **_packed(line)} for name, line in lines.items()],
             }
             for title, times, lines in motion.panels()
