@@ -8,7 +8,7 @@ a polynomial through Gauss points of the dense output,
     P(t) = sum_k c_k L_k(x),    x = 2 (t - a)/(b - a) - 1,    W(t) = (b - a)/2 int_-1^x P dx         (1)
 
 with Legendre polynomials L_k. Runs with fixed steps have it from their records, or from their steps where records are
-further apart (`alembert.simulate.fixed_run.work_along_steps`).
+further apart (`alembert.simulate.fixed_run.work_of_steps`).
 
 Accelerations that jump within a step of error control: found, placed and told.
 
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-import scipy
 from numpy.polynomial import legendre
 
 from alembert.errors import NumericalError, warn
@@ -41,7 +40,6 @@ from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
 if TYPE_CHECKING:
-    from alembert.simulate.events import EventRecord
     from alembert.simulate.result import Run
 
 
@@ -100,29 +98,6 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
         return kernel(v)
     parameters = model.compute.parameter_array("simulate", system.own_parameters)
     return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])
-
-
-def by_simpson(P: Array, time: Array) -> Array:
-    """The integral of P (..., N) over time, up to each record."""
-    return scipy.integrate.cumulative_simpson(P, x=time, axis=-1, initial=0.0)
-
-
-def work_of_held(run: Run, held: Array) -> Array:
-    """(..., N): by efforts that are held from each record to the next, tau . difference(q, q'); not by events in between."""
-    steps = np.sum(held[..., :-1, :] * _moved(run.model, run.q[..., :-1, :], run.q[..., 1:, :]), axis=-1)
-    by_step: dict[int, list[EventRecord]] = {}
-    for event, first in run.event_records():
-        by_step.setdefault(first - 1, []).append(event)
-    for k, events in by_step.items():
-        if 0 <= k < len(steps):
-            begins = [run.q[k], *(event.q_after for event in events)]
-            ends = [*(event.q for event in events), run.q[k + 1]]
-            steps[k] = np.sum(held[k] * _moved(run.model, np.array(begins), np.array(ends)))
-    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
-
-
-def _moved(model: Model, q: Array, q_later: Array) -> Array:
-    return model.difference(np.ascontiguousarray(q), np.ascontiguousarray(q_later))
 
 
 class StepNotes:
@@ -474,9 +449,9 @@ def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
     known = run._notes is not None or run._work is not None
     if known or run.step is None or interval is None or interval < 1.5 * run.step or len(run.time) < 5:
         return None
-    P = run._power_over_records
-    coarse = by_simpson(P[..., ::2], run.time[::2])
-    fine = by_simpson(P, run.time)[..., ::2]
+    from alembert.simulate.fixed_run import work_of_records
+
+    coarse, fine = work_of_records(run, 2), work_of_records(run)[..., ::2]
     found = float(np.max(np.abs(fine - coarse))) / scale
     return found if found > 0.1 * energy_error else None
 

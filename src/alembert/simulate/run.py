@@ -308,7 +308,7 @@ def _resume(run: Run, k: int, duration: float) -> Run:
         restart = Restart.at(run._machine, run.time, k)
         system.topology = restart.mark.topology
         return run_adaptive(system, q, v, run.integrator, run.reason, settings, restart)
-    system.topology = run._topology(k)
+    system.topology = run.topology(k)
     states, snapshots = run._machine
     if k >= states.shape[-2]:
         assert run.controller_states is not None
