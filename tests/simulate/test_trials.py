@@ -155,6 +155,18 @@ def test_work_does_not_depend_on_the_interval_of_records(more):
     assert coarse.report.work_error is None
 
 
+def test_a_start_that_a_prescribed_motion_contradicts():
+    m, motion = al.library.two_link(), {"shoulder": lambda t: (0.4 + np.sin(t), np.cos(t), -np.sin(t))}
+    given = {"duration": 0.1, "step": 0.01, "prescribed": motion, "progress": False}
+    with pytest.warns(AlembertWarning, match="'shoulder' is 0.5 in q0, but .* begins at 0.4: the run begins"):
+        run = simulate(m, [0.5, 0.2], [1.0, 0.0], **given)
+    np.testing.assert_allclose(run.q[0], [0.4, 0.2])
+    with pytest.warns(AlembertWarning, match="'shoulder' is 2 in v0, but .* begins at 1: the run begins"):
+        simulate(m, None, {"shoulder": 2.0}, **given)
+    simulate(m, [0.4, 0.2], [1.0, 0.0], **given)  # as it is, or left out: nothing is told
+    simulate(m, [0.0, 0.2], **given)
+
+
 @pytest.mark.parametrize("law", [None, lambda t, q, v: 0 * v], ids=["compiled", "python"])
 def test_divergence_is_told_alike(law):
     """Under a controller in Python as without: the time and the step."""
