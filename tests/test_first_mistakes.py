@@ -263,3 +263,55 @@ def test_fields_of_copies():
     )
     moved = two.replace_joint("elbow", placement=(2.0, 0.0, 0.0))
     assert moved.joint("elbow").placement == al.Placement((2.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, controller=lambda t, q: -q),
+            "simulate: controller takes (t, q), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, prescribed={"pivot": lambda t, q, v: (0, 0, 0)}),
+            "simulate: prescribed 'pivot' takes (t, q, v), expected a function of t",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, wrenches={"bob": lambda t: np.zeros(6)}),
+            "simulate: wrench on 'bob' takes (t), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Event(lambda q: q[0]),
+            "Event: function takes (q), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Event(lambda t, q, v: q[0], action=lambda q, v: (q, v)),
+            "Event: action takes (q, v), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Sampled(lambda q, v: -q, 0.1),
+            "Sampled: law takes (q, v), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Sampled(lambda t, q, v: -q, 0.1, reads=("encoder",)),
+            "Sampled: law takes (t, q, v), expected a function of t, readings",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, efforts=lambda t: [0.0]),
+            "expected numbers; a function of time and state is given as controller=",
+        ),
+    ],
+)
+def test_functions_of_something_else(make, message):
+    refused(message, make)
+
+
+def test_a_run_that_ends_early_says_so():
+    """With no restitution a point rests on the plane at the first touch; a stop of one's own ends a run as well."""
+    builder = al.ModelBuilder("drop")
+    builder.body("ball", al.Inertia.point(1.0), joint=al.Prismatic((0, 0, 1)), joint_name="height")
+    drop, floor = builder.build(), al.simulate.PlaneImpact("ball")
+    run = al.simulate(drop, [1.0], duration=2.0, events=floor)
+    assert "ended at t = 0.451524 s, and not at 2 s: event 'ball on the plane' stopped it" in str(run.report)
+    whole = al.simulate(drop, [1.0], duration=0.4, events=floor)
+    assert "ended at" not in str(whole.report)

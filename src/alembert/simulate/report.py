@@ -330,11 +330,15 @@ class Report:
     actuators (`actuator:`); a run does not keep them by itself"""
     passages: tuple[float, ...] = ()
     """times at which the motion went through places where loops and couplings lose rank"""
+    stopped: str = ""
+    """where and by which event the run ended before its time"""
     unfinished: int = 0
     """motions of a batch that are not finite to the end; the numbers are those of the others"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if self.stopped:
+            lines.append(self.stopped)
         if self.unfinished:
             lines.append(f"MOTIONS THAT ARE NOT FINITE TO THE END: {self.unfinished}; below are the others")
         if not self.is_balanced:
@@ -428,8 +432,17 @@ def report_of(run: Run) -> Report:
         run._energy_limit * max(1.0, run._slow / scale),
         _beyond_limits(run),
         run.passages,
+        _stopped(run),
         int(np.count_nonzero(~_finished(run))),
     )
+
+
+def _stopped(run: Run) -> str:
+    start, end = run.time[0], run.time[-1]
+    if not run.events or end - start > (1 - 1e-9) * run._settings.duration:
+        return ""
+    asked, name = start + run._settings.duration, run.events[-1].name
+    return f"ended at t = {end:.6g} s, and not at {asked:.6g} s: event {name!r} stopped it"
 
 
 def _finished(run: Run) -> Array:
