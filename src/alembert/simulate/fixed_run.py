@@ -497,40 +497,29 @@ def _work_over(
 ) -> Array:
     """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule.
 
-    At events, before the rows `firsts`, states jump: each stretch between two of them counts by itself.
+    At events, before the rows `firsts`, states jump, and where tables of wrenches hold, wrenches do: each stretch between
+    two of them counts by itself, with a row at either end.
     """
     system, count = run._system, len(time)
-    rows, cuts = np.arange(count), np.array([], dtype=int)
-    if run.events:
-        before, where = np.repeat(firsts, 2) - 1, np.repeat(firsts, 2)
-        t = np.repeat([event.time for event in run.events], 2)
-        q_there, v_there = (
-            np.array(
-                [row for event in run.events for row in (getattr(event, n), getattr(event, f"{n}_after"))]
-            )
-            for n in ("q", "v")
+    jumps = np.arange(1, count)[_changes(system, time)]
+    where = np.concatenate([np.repeat(np.asarray(firsts, dtype=int), 2), jumps])
+    begins, added = np.zeros(count, dtype=bool), np.zeros(len(where), dtype=bool)
+    begins[jumps], added[1 : 2 * len(firsts) : 2] = True, True
+    cuts, rows = np.flatnonzero(np.insert(begins, where, added)), np.arange(count)
+    if len(where):
+        owners = np.concatenate([np.where(added, where, where - 1)[: 2 * len(firsts)], jumps])
+        owners = np.minimum(owners, count - 1)
+        more = [x[..., owners, :] for x in (q, v, x, held, efforts)]
+        t = time[owners]
+        if len(firsts):
+            _at_events(run, time, firsts, t, more, x, held)
+        rows = np.flatnonzero(np.insert(np.ones(count, dtype=bool), where, False))
+        q, v, x, held, efforts = (
+            np.insert(old, where, new, axis=-2)
+            for old, new in zip((q, v, x, held, efforts), more, strict=True)
         )
-        later = np.minimum(where, count - 1)
-        share = (t - time[before]) / np.maximum(time[later] - time[before], np.finfo(float).tiny)
-        x_there = x[before] + share[:, None] * (x[later] - x[before])
-        acting = recorded_efforts(
-            system, t, q_there, v_there, held[before], x_there, all_held=_all_held(system, run.integrator)
-        )
-        rows = rows + 2 * np.searchsorted(firsts, rows, side="right")
-        cuts = np.array(firsts) + 2 * np.arange(len(firsts)) + 1
-        owners = np.insert(np.arange(count), where, np.stack([before[::2], later[::2]], axis=1).ravel())
-        topologies = [topologies[k] for k in owners]
-        q, v, x, held, efforts, time = (
-            np.insert(old, where, new, axis=0)
-            for old, new in (
-                (q, q_there),
-                (v, v_there),
-                (x, x_there),
-                (held, held[before]),
-                (efforts, acting),
-                (time, t),
-            )
-        )
+        time = np.insert(time, where, t)
+        topologies = [topologies[k] for k in np.insert(np.arange(count), where, owners)]
     given = efforts - held
     if system.prescribes:
         for k, moment in enumerate(time.tolist()):
@@ -542,7 +531,10 @@ def _work_over(
     moved = system.own.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
     steps = np.sum(held[..., :-1, :] * moved, axis=-1)
     steps[..., cuts - 1] = 0.0
-    P = power(system, time, q, v, given, held, controllers=x)
+    middles = (time[:-1] + time[1:]) / 2
+    within = np.append(middles, middles[-1:] if len(middles) else time)  # rows begin what follows, but for the last of a stretch
+    within[cuts - 1] = middles[np.maximum(cuts - 2, 0)]
+    P = power(system, time, q, v, given, held, controllers=x, within=within)
     found = np.zeros(P.shape)
     found[..., 1:] = np.cumsum(steps, axis=-1)
     done = np.zeros(P.shape[:-1])
@@ -551,6 +543,37 @@ def _work_over(
         found[..., piece] += done[..., None] + stretch
         done = done + stretch[..., -1]
     return found[..., rows]
+
+
+def _changes(system: Simulation, time: Array) -> Array:
+    """Whether tables of wrenches that hold change at a row, for all but the first."""
+    middles = (time[:-1] + time[1:]) / 2
+    found = np.zeros(max(len(time) - 1, 0), dtype=bool)
+    for table in system.loads.tables.held_wrenches.values():
+        values = np.array([table(t) for t in middles])
+        found[:-1] |= np.any(values[1:] != values[:-1], axis=-1)
+    return found
+
+
+def _at_events(
+    run: Run, time: Array, firsts: Sequence[int] | Array, t: Array, rows: list[Array], x: Array, held: Array
+) -> None:
+    """Put states, efforts and times before and after events into pairs of rows."""
+    count, before = 2 * len(firsts), np.repeat(np.asarray(firsts, dtype=int), 2) - 1
+    later = np.minimum(before + 1, len(time) - 1)
+    t[:count] = np.repeat([event.time for event in run.events], 2)
+    for k, name in enumerate(("q", "v")):
+        pairs = [(getattr(event, name), getattr(event, f"{name}_after")) for event in run.events]
+        rows[k][:count] = np.concatenate(pairs)
+    share = (t[:count] - time[before]) / np.maximum(time[later] - time[before], np.finfo(float).tiny)
+    rows[2][:count] = x[before] + share[:, None] * (x[later] - x[before])
+    rows[3][:count] = held[before]
+    rows[4][:count] = recorded_efforts(
+        run._system,
+        t[:count],
+        *(row[:count] for row in (rows[0], rows[1], rows[3], rows[2])),
+        all_held=_all_held(run._system, run.integrator),
+    )
 
 
 ROUNDING = 4 * float(np.finfo(float).eps)

@@ -57,16 +57,17 @@ def power(
     besides: Array | float = 0.0,
     *,
     controllers: Array | None = None,
+    within: Array | None = None,
 ) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential.
 
     `besides` are efforts that act as well and whose work is counted elsewhere; from the states of `controllers` come
-    masses that fall.
+    masses that fall. Tables that hold are read at the times `within`.
     """
-    total = given + friction_efforts(system, v)
+    masses = system.parameters_along(controllers) if system.feedback.flows else None
+    total = given + friction_efforts(system, v, masses)
     known = given + besides
     if system.loads.elements is not None:
-        masses = system.parameters_along(controllers) if system.feedback.flows else None
         kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True, parameters=masses)
         total, known = total + other, known + kept + other
     if system.loads.reading is not None:
@@ -76,13 +77,13 @@ def power(
         zero = np.zeros(system.own.nv)
         for k, t in enumerate(time):
             x, y = q[..., k, :], v[..., k, :]
-            wrenches = system.loads.wrenches_at(float(t), x, y)
+            wrenches = system.loads.wrenches_at(float(t), x, y, None if within is None else float(within[k]))
             found[..., k] += system.own.power(x, y, zero, wrenches=wrenches, parameters=system.own_parameters)
     return found
 
 
-def friction_efforts(system: Simulation, v: Array) -> Array:
-    """(..., N, nv)."""
+def friction_efforts(system: Simulation, v: Array, along: Mapping[str, Array] | None = None) -> Array:
+    """(..., N, nv); `along` are parameters (..., N), where masses fall."""
     model = system.own
     if not system.dissipates:
         return np.zeros_like(v)
@@ -96,8 +97,8 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
     kernel = model.compute.kept(key, lambda: function_kernel("friction", key, given, results, friction))
     if not model.parameters:
         return kernel(v)
-    parameters = model.compute.parameter_array("simulate", system.own_parameters)
-    return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])
+    parameters = model.compute.parameter_array("simulate", along or system.own_parameters)
+    return kernel(v, parameters if along or parameters.ndim == 1 else parameters[..., None, :])
 
 
 class StepNotes:
