@@ -354,10 +354,19 @@ def test_arguments_are_checked(options, message):
         ),
         (lambda: Sampled(print, 0.0), "Sampled: period is 0.0, expected a positive time in seconds"),
         (lambda: Sampled(print, "1"), "Sampled: period is '1', expected a positive time in seconds"),
-        (lambda: Sampled(print, 0.1, delay=None), "Sampled: delay is None, expected zero or a positive number"),
+        (
+            lambda: Sampled(print, 0.1, delay=None),
+            "Sampled: delay is None, expected zero or a positive number",
+        ),
         (lambda: Sampled(print, 0.1, reads=3), "Sampled: reads is 3, expected a list of names"),
-        (lambda: Sampled(print, 0.1, posts=3), "Sampled: posts is 3, expected a mapping from names to arrays"),
-        (lambda: Sampled(print, 0.1, delay=-1.0), "Sampled: delay is -1.0, expected zero or a positive number"),
+        (
+            lambda: Sampled(print, 0.1, posts=3),
+            "Sampled: posts is 3, expected a mapping from names to arrays",
+        ),
+        (
+            lambda: Sampled(print, 0.1, delay=-1.0),
+            "Sampled: delay is -1.0, expected zero or a positive number",
+        ),
         (lambda: Drive(limit=0.0), "Drive: limit is 0.0, expected a positive number"),
         (lambda: Drive(lag=-1.0), "Drive: lag is -1.0, expected zero or a time in seconds"),
     ],

@@ -532,7 +532,8 @@ def _work_over(
     steps = np.sum(held[..., :-1, :] * moved, axis=-1)
     steps[..., cuts - 1] = 0.0
     middles = (time[:-1] + time[1:]) / 2
-    within = np.append(middles, middles[-1:] if len(middles) else time)  # rows begin what follows, but for the last of a stretch
+    within = np.append(middles, middles[-1:] if len(middles) else time)
+    """rows begin what follows, but for the last of a stretch"""
     within[cuts - 1] = middles[np.maximum(cuts - 2, 0)]
     P = power(system, time, q, v, given, held, controllers=x, within=within)
     found = np.zeros(P.shape)

@@ -316,6 +316,11 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     if k >= states.shape[-2]:
         assert run.controller_states is not None
         x = run.controller_states[..., k, : system.feedback.size]
+        if system.loads.tables.holds:
+            raise UnsupportedError(
+                f"resume: an event stopped the run at t = {t:.9g} s, between two steps, where tables that hold do not begin "
+                f"anew; go on from the record before (time={run.time[k - 1]:.9g}), or choose error control"
+            )
         if system.sampled or system.instruments or system.has_memory:
             warn(
                 f"resume: an event stopped the run at t = {t:.9g} s, between two steps: sensors, sampled controllers and "
