@@ -321,10 +321,7 @@ class Still:
         if not isinstance(model, Model):
             raise ArgumentError(f"view: model is a {type(model).__name__}, expected a Model")
         self.model, self.title, self.live = model, title, live
-        self.q = start(model) if q is None else np.asarray(q, dtype=float)
-        model.check_configuration(self.q)
-        if self.q.ndim != 1:
-            raise ArgumentError(f"view: q has shape {self.q.shape}, expected ({model.nq},)")
+        self.q = start(model) if q is None else configuration_of(model, q)
 
     def values(self, q: Array) -> list[float]:
         """Of the sliders at q: coordinates where these add, displacements from the start elsewhere."""
@@ -332,6 +329,15 @@ class Still:
         for o in self.model.space:
             found[o.v] = q[o.q] if o.type.is_vector_space else moved[o.v]
         return [float(value) for value in found]
+
+
+def configuration_of(model: Model, q: Any) -> Array:
+    """Given as an array, or by joint."""
+    if isinstance(q, Mapping):
+        q = model.configuration(q)
+    q = model.compute.numbers("view", "q", q, model.nq, batch=False)
+    model.check_configuration(q)
+    return q
 
 
 def start(model: Model) -> Array:
