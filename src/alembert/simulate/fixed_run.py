@@ -478,10 +478,10 @@ def work_of_records(run: Run, every: int = 1) -> Array:
     """(..., N): the work up to each record, from the records, or from some of them."""
     rows = slice(None, None, every)
     x = np.zeros((*run.q.shape[:-1], 0)) if run.controller_states is None else run.controller_states
-    along = (x[..., rows, :] for x in (run.q, run.v, x, run.held_over_steps, run.efforts))
+    q, v, x, held, efforts = (x[..., rows, :] for x in (run.q, run.v, x, run.held_over_steps, run.efforts))
     firsts = [-(-first // every) for _, first in run.event_records()]
     topologies = [run.topology(k) for k in range(0, len(run.time), every)]
-    return _work_over(run, run.time[rows], *along, topologies, firsts)
+    return _work_over(run, run.time[rows], q, v, x, held, efforts, topologies, firsts)
 
 
 def _work_over(
@@ -519,7 +519,7 @@ def _work_over(
             for old, new in zip((q, v, x, held, efforts), more, strict=True)
         )
         time = np.insert(time, where, t)
-        topologies = [topologies[k] for k in np.insert(np.arange(count), where, owners)]
+        topologies = [topologies[k] for k in np.insert(np.arange(count), where, owners).tolist()]
     given = efforts - held
     if system.prescribes:
         for k, moment in enumerate(time.tolist()):
