@@ -93,7 +93,10 @@ def test_only_formulas_are_taken(text, part):
 
 def test_texts_that_are_no_formula():
     assert refusal(Expression, "m +").startswith("expression 'm +' is not a formula: ")
-    assert refusal(Expression, "90deg") == "expression '90deg' is not a formula: invalid decimal literal"
+    assert (
+        refusal(Expression, "90deg")
+        == "expression '90deg' is not a formula: angles are in radians, as in 90*pi/180"
+    )
     assert refusal(Expression, "").startswith("expression '' is not a formula: ")
     assert refusal(Expression, "m\0").startswith("expression 'm\\x00' is not a formula: ")
     assert refusal(Expression, 3.0) == "expression is 3.0, expected a text"

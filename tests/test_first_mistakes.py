@@ -207,3 +207,111 @@ def test_what_is_not_covered_names_the_page_that_says_what_to_do_instead():
     assert told.endswith(f"What is not covered, and what to do instead: {al.UnsupportedError.page}\n")
     assert traceback.format_exception(pickle.loads(pickle.dumps(error))) == traceback.format_exception(error)
     assert not hasattr(al.UnsupportedError("plot: matplotlib is not installed"), "__notes__")
+
+
+def test_lists_and_numbers_for_names():
+    point, base = al.Inertia.point(1.0), al.ModelBuilder()
+    for text, make in (
+        ("body has the name ['a'], expected a non-empty text", lambda: base.body(["a"], point)),
+        (
+            "joint 'a_joint': parent is ['b'], expected the name of a body",
+            lambda: base.body("a", point, joint=al.Free(), parent=["b"]),
+        ),
+        ("frame 'f': body is 3, expected the name of a body", lambda: base.frame("f", 3)),
+        (
+            "loop 'l': frame_b is None, expected the name of a frame",
+            lambda: base.loop("l", al.Fixed(), "f", None),
+        ),
+        (
+            "coupling 'c': joint is ['a'], expected the name of a joint",
+            lambda: base.coupling("c", ["a"], "b", 1),
+        ),
+        ("actuator 'm': joint is ('a',), expected the name of a joint", lambda: base.actuator("m", ("a",))),
+        (
+            "sensor 's': target is ['f'], expected the name of a frame",
+            lambda: base.sensor("s", "gyro", ["f"]),
+        ),
+    ):
+        refused(text, make, al.ModelError)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "message"),
+    [
+        (3, "equation 'e': formulas is 3, expected a list of texts"),
+        (["x - y", 3], "equation 'e': a formula is 3, expected a text such as 'x - y'"),
+        ("x = 0.1", "equation 'e': 'x = 0.1' has an =, expected what is to vanish: 'x - y' for x = y"),
+    ],
+)
+def test_what_is_no_formula(formulas, message):
+    refused(message, lambda: al.ModelBuilder().equation("e", formulas, {"x": "a"}), al.ModelError)
+
+
+def test_fields_of_copies():
+    two = al.library.two_link()
+    refused("replace_joint: no field 'limit'; did you mean", lambda: two.replace_joint("elbow", limit=3))
+    refused("replace_body: no field 'mass'; there is name", lambda: two.replace_body("upper", mass=3.0))
+    refused(
+        "body 'upper': inertia is 3, expected an Inertia, such as",
+        lambda: two.replace_body("upper", inertia=3),
+        al.ModelError,
+    )
+    refused(
+        "translation is 3, expected 3 numbers",
+        lambda: two.replace_joint("elbow", placement=3),
+        al.ModelError,
+    )
+    moved = two.replace_joint("elbow", placement=(2.0, 0.0, 0.0))
+    assert moved.joint("elbow").placement == al.Placement((2.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, controller=lambda t, q: -q),
+            "simulate: controller takes (t, q), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, prescribed={"pivot": lambda t, q, v: (0, 0, 0)}),
+            "simulate: prescribed 'pivot' takes (t, q, v), expected a function of t",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, wrenches={"bob": lambda t: np.zeros(6)}),
+            "simulate: wrench on 'bob' takes (t), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Event(lambda q: q[0]),
+            "Event: function takes (q), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Event(lambda t, q, v: q[0], action=lambda q, v: (q, v)),
+            "Event: action takes (q, v), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Sampled(lambda q, v: -q, 0.1),
+            "Sampled: law takes (q, v), expected a function of t, q, v",
+        ),
+        (
+            lambda: al.simulate.Sampled(lambda t, q, v: -q, 0.1, reads=("encoder",)),
+            "Sampled: law takes (t, q, v), expected a function of t, readings",
+        ),
+        (
+            lambda: al.simulate(PENDULUM, duration=1.0, efforts=lambda t: [0.0]),
+            "expected numbers; a function of time and state is given as controller=",
+        ),
+    ],
+)
+def test_functions_of_something_else(make, message):
+    refused(message, make)
+
+
+def test_a_run_that_ends_early_says_so():
+    """With no restitution a point rests on the plane at the first touch; a stop of one's own ends a run as well."""
+    builder = al.ModelBuilder("drop")
+    builder.body("ball", al.Inertia.point(1.0), joint=al.Prismatic((0, 0, 1)), joint_name="height")
+    drop, floor = builder.build(), al.simulate.PlaneImpact("ball")
+    run = al.simulate(drop, [1.0], duration=2.0, events=floor)
+    assert "ended at t = 0.451524 s, and not at 2 s: event 'ball on the plane' stopped it" in str(run.report)
+    whole = al.simulate(drop, [1.0], duration=0.4, events=floor)
+    assert "ended at" not in str(whole.report)

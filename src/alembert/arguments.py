@@ -74,7 +74,23 @@ def where_numbers_are(value: Any) -> str:
     """What to do with a value that holds no numbers itself, for the end of a message; empty where nothing is known."""
     if isinstance(value, Mapping):
         return "; model.configuration(...) and model.velocity(...) make them of names"
+    if inspect.isroutine(value):
+        return "; a function of time and state is given as controller="
     return "; they are its .q and .v" if hasattr(value, "q") and hasattr(value, "v") else ""
+
+
+def check_takes(sentence: str, function: Any, *given: str) -> None:
+    """Refuse a user's function that cannot be called with what it is given; those that do not say what they take pass."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*given)
+    except TypeError:
+        raise ArgumentError(
+            f"{sentence} takes {signature}, expected a function of {', '.join(given)}"
+        ) from None
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -49,6 +49,8 @@ class Expression:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             why = error.msg if isinstance(error, SyntaxError) else error  # without Python's own place
+            if text.strip().endswith(("deg", "°")):
+                why = "angles are in radians, as in 90*pi/180"
             raise ModelError(f"expression {text[:80]!r} is not a formula: {why}") from None
         _check(tree, text, 0)
         self.text = ast.unparse(tree)

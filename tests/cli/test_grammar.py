@@ -163,6 +163,8 @@ def test_json_of_an_error():
         (["simulat", "pendulum"], "no command 'simulat'; did you mean 'simulate'?"),
         (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),
         (["simulate", "pendulum", "--position", "pivot"], "--position pivot: expected NAME=VALUE"),
+        (["simulate", "two_link", "--position", "elbow=1,shoulder=2"], "write --position once for each"),
+        (["run", "."], ".: is a folder, expected a run file"),
         (["simulate", "pendulum", "--position", "pivot=1,2"], "--position pivot: expected 1 number (angle), got 2"),
         (["simulate", "pendulum", "--position", "pivot=x"], "--position pivot: is 'x', expected a number or a formula"),
         (["simulate", "pendulum", "--hold", "pivo"], "--hold: model 'pendulum' has no joint 'pivo'"),

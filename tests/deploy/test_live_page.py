@@ -13,6 +13,7 @@ import alembert as al
 from alembert import ArgumentError, library
 from alembert.simulate import DynamicController, Sampled, SymbolicLaw
 from alembert.view.film import Browser, find
+from alembert.view.scene import body_poses
 
 STATE = {"q0": [0.6, -0.4], "v0": [0.3, 0.0]}
 RUN = """
@@ -100,6 +101,26 @@ def test_the_module_is_the_simulation(tmp_path):
         parameters={"mass": 3.0},
     )
     np.testing.assert_allclose(found["v"], run.v[-1], atol=1e-9)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_bodies_that_bend_are_drawn(tmp_path):
+    """In pieces, where their nodes are."""
+    builder = al.ModelBuilder("satellite", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(30.0, (1, 1, 1)), joint=al.Revolute(), joint_name="turn")
+    panel = al.flexible.beam(3.0, 2.0, EI_z=200.0, bending_y=2)
+    builder.body("panel", panel, joint=al.Fixed(), parent="hub", placement=(0.5, 0, 0))
+    model = builder.build()
+    q0, v0 = {"panel.bending_y_1": 0.1}, {"turn": 0.3}
+    path = al.deploy.live_page(model, tmp_path / "live.html", q0=q0, v0=v0, step=2e-3)
+    found = in_node(path, tmp_path)
+    run = al.simulate(model, q0, v0, duration=0.4, step=2e-3, integrator="rk4")
+    R, p = body_poses(model, run.q[-1])
+    expected = np.concatenate([R.reshape(len(R), 9), p], axis=1)
+    # rounding of the 200 steps; the panel is in pieces, which have moved far
+    np.testing.assert_allclose(found["x"].reshape(-1, 12), expected, atol=1e-10)
+    assert len(R) > len(model.bodies)
+    assert np.ptp(p[2:, 1]) > 0.05
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")

@@ -243,7 +243,8 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text('format = "alembert-study"\nversion = 1\n')
     with pytest.raises(
-        FileError, match=r"study.toml:1: format: is 'alembert-study', .* this is no Alembert model"
+        FileError,
+        match=r"study.toml:1: format: is 'alembert-study', .* this is no Alembert model: alembert run",
     ):
         ModelDocument.open(path)
 

@@ -159,8 +159,8 @@ def test_names_are_unique(add, field):
 
 
 def test_names_are_texts():
-    assert refusal(arm().body("", BALL).build) == "body has the name '', expected a non-empty text"
-    assert refusal(arm().frame(3, "upper").build) == "frame has the name 3, expected a non-empty text"
+    assert refusal(lambda: arm().body("", BALL)) == "body has the name '', expected a non-empty text"
+    assert refusal(lambda: arm().frame(3, "upper")) == "frame has the name 3, expected a non-empty text"
 
 
 def test_names_that_are_taken():

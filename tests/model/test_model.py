@@ -564,9 +564,9 @@ def test_random_configurations_follow_couplings():
     [
         ([1.0], r"^configuration: got \[1.0\], expected a mapping from joints to numbers$"),
         ({"spin_w": 1}, "^configuration: no joint or coordinate 'spin_w'; did you mean 'spin_"),
-        ({"attitude": [1, 2]}, r"'attitude' is \[1, 2\], expected finite numbers \(attitude.x, attitude.y"),
-        ({"spin_x": "half"}, r"'spin_x' is 'half', expected finite numbers \(spin_x\)"),
-        ({"spin_x": float("nan")}, "'spin_x' is nan, expected finite numbers"),
+        ({"attitude": [1, 2]}, r"'attitude' is \[1, 2\], expected 7 finite numbers \(attitude.x, attitude.y"),
+        ({"spin_x": "half"}, r"'spin_x' is 'half', expected a finite number \(spin_x\)"),
+        ({"spin_x": float("nan")}, "'spin_x' is nan, expected a finite number"),
         ({"spin_x": [1, 2], "spin_y": [1, 2, 3]}, r"batch dimensions \(2,\), \(3,\) do not go together"),
     ],
 )

@@ -65,7 +65,7 @@ def test_what_else_acts(model, way):
     told(model, "the wrench on 'lower' gives nan for 'mx'", wrenches={"lower": late(6)}, **way)
     force = ForceElement(("lower",), wrenches=lambda t, x, V: [ca.vertcat(0, 0, 0, ca.sqrt(T0 - t), 0, 0)])
     told(model, "a force gives nan for 'shoulder'", forces=[force], **way)
-    motion = {"shoulder": lambda t: (np.nan if t > T0 else 0.0, 0.0, 0.0)}
+    motion = {"shoulder": lambda t: (np.nan if t > T0 else 0.1, 0.0, 0.0)}
     told(model, "the prescribed motion gives nan for 'shoulder'", prescribed=motion, **way)
 
 

@@ -101,12 +101,12 @@ def test_too_many_events_in_a_step_are_refused(ball):
     ("make", "message"),
     [
         (lambda: Event(3), "Event: function is 3, expected a function of t, q and v"),
-        (lambda: Event(abs, direction=2), "Event: direction is 2, expected -1, 0 or 1"),
+        (lambda: Event(lambda t, q, v: 0.0, direction=2), "Event: direction is 2, expected -1, 0 or 1"),
         (
-            lambda: Event(abs, action="go"),
+            lambda: Event(lambda t, q, v: 0.0, action="go"),
             "Event: action is 'go', expected 'stop', 'note', a function, Lock(...), Release(...), Attach(...) or Dock(...)",
         ),
-        (lambda: Event(abs, tolerance=0), "Event: tolerance is 0, expected a positive time"),
+        (lambda: Event(lambda t, q, v: 0.0, tolerance=0), "Event: tolerance is 0, expected a positive time"),
     ],
 )
 def test_messages(make, message):

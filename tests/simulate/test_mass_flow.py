@@ -417,3 +417,16 @@ def test_the_effort_of_a_prescribed_joint_is_that_of_the_mass_of_each_record():
     left = run.channel("controller").values[:, 0]
     expected = boom.inverse_dynamics(run.q, run.v, run.accelerations, parameters={"fuel": left})
     np.testing.assert_allclose(run.required_efforts, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("interval", [None, 1.0])
+def test_friction_that_follows_the_mass_takes_what_it_takes(interval):
+    """Bearings that rub by the weight on them: their work is that at the mass of each moment, not at the first."""
+    builder = al.ModelBuilder("sled", gravity=(0, 0, 0))
+    fuel = builder.parameter("fuel", 60.0)
+    rubbing = al.Friction(viscous=(0.05 * fuel,))
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Prismatic((0, 0, 1)), friction=rubbing)
+    builder.body("tank", al.Inertia.cylinder(fuel, 0.3, 0.8), joint=al.Fixed(), parent="hub")
+    flow = MassFlow([jet(force=40.0, impulse=3.0)], "fuel")
+    run = flown(builder.build(), flow, 0.0, duration=20.0, step=0.1, interval=interval)
+    assert run.report.energy_error < 1e-6  # (0.1 s / 10 s)^4 and what splines of the mass leave; it was 1e-2

@@ -238,3 +238,17 @@ def test_what_begins_anew_after_a_stop_between_two_steps_is_told():
         stopped.resume(0.5)
     free = al.simulate(model, None, [1.0], duration=2.0, step=0.01, events=stop, integrator="rk4")
     free.resume(0.5)  # nothing to tell
+
+
+def test_tables_that_hold_after_a_stop_between_two_steps():
+    arm, table = al.library.two_link(), al.simulate.Table([0.0, 0.1, 0.3], [1.0, -1.0, 2.0], "hold", "hold")
+    stop = al.simulate.Event(lambda t, q, v: t - 0.20037)
+    given = {"duration": 0.4, "efforts": {"elbow": table}, "events": stop, "progress": False}
+    run = simulate(arm, step=0.01, integrator="rk4", **given)
+    with pytest.raises(
+        al.UnsupportedError,
+        match=r"stopped the run at t = 0.20037 s, between two steps, .* before \(time=0.2\), or choose error control",
+    ):
+        run.resume(0.1)
+    assert run.resume(0.1, time=0.19).time[-1] == run.time[-1]  # where it stops again
+    assert simulate(arm, integrator="dop853", **given).resume(0.1).time[-1] == pytest.approx(0.30037)

@@ -155,6 +155,18 @@ def test_work_does_not_depend_on_the_interval_of_records(more):
     assert coarse.report.work_error is None
 
 
+def test_a_start_that_a_prescribed_motion_contradicts():
+    m, motion = al.library.two_link(), {"shoulder": lambda t: (0.4 + np.sin(t), np.cos(t), -np.sin(t))}
+    given = {"duration": 0.1, "step": 0.01, "prescribed": motion, "progress": False}
+    with pytest.warns(AlembertWarning, match="'shoulder' is 0.5 in q0, but .* begins at 0.4: the run begins"):
+        run = simulate(m, [0.5, 0.2], [1.0, 0.0], **given)
+    np.testing.assert_allclose(run.q[0], [0.4, 0.2])
+    with pytest.warns(AlembertWarning, match="'shoulder' is 2 in v0, but .* begins at 1: the run begins"):
+        simulate(m, None, {"shoulder": 2.0}, **given)
+    simulate(m, [0.4, 0.2], [1.0, 0.0], **given)  # as it is, or left out: nothing is told
+    simulate(m, [0.0, 0.2], **given)
+
+
 @pytest.mark.parametrize("law", [None, lambda t, q, v: 0 * v], ids=["compiled", "python"])
 def test_divergence_is_told_alike(law):
     """Under a controller in Python as without: the time and the step."""
@@ -451,6 +463,35 @@ LOADS = {
         }
     },
 }
+
+
+@pytest.mark.parametrize("interval", [None, 0.2], ids=["every step", "apart"])
+@pytest.mark.parametrize(
+    "action",
+    ["stop", lambda t, q, v: (q, v * [1.0, 0.3]), Lock(al.library.two_link().joints[1].name)],
+    ids=["stop", "change", "lock"],
+)
+@pytest.mark.parametrize("load", ["law", "friction", "prescribed", "wrench"])
+def test_the_work_across_events_is_as_exact_as_the_rest(model, load, action, interval):
+    """Within a step speeds jump, and with them the power: halving the step divides the error by 16, and not by 2."""
+    first = model.joints[0].name
+    given = {
+        "law": {"controller": lambda t, q, v: np.array([np.sin(5 * t) - 2 * q[0], 3 * np.cos(4 * t) - v[1]])},
+        "friction": {"efforts": [1.0, 0.5]},
+        "wrench": LOADS["wrench"](model),  # which jumps at 0.12 s
+        "prescribed": {"prescribed": {first: lambda t: (0.3 + np.sin(t), np.cos(t), -np.sin(t))}},
+    }[load]
+    rubbing = model.replace_joint(first, friction=al.Friction(viscous=(0.8,)))
+    errors = []
+    for h in (1e-2, 5e-3):
+        event = Event(lambda t, q, v: t - 0.30037, action=action, name="event")
+        run = simulate(
+            rubbing, [0.3, -0.2], [1.0, -1.0], duration=0.4, step=h, integrator="rk4", events=event,
+            interval=interval, progress=False, **given,
+        )  # fmt: skip
+        errors.append(run.report.energy_error)
+    assert errors[0] < 1e-4  # where it was 1e-3 to 1e-2
+    assert np.log2(errors[0] / errors[1]) > 3.3
 
 
 @pytest.mark.parametrize("load", LOADS)

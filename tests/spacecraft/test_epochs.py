@@ -1,6 +1,7 @@
 """Epochs, axes and places of Sun and Moon against ERFA, the library of the IAU's standards."""
 
 import math
+from datetime import datetime, timedelta, timezone
 
 import erfa
 import numpy as np
@@ -106,3 +107,10 @@ def test_geodetic_places_agree_with_erfa():
 def test_local_axes():
     R = lvlh([7e6, 0, 0], [0, 7500.0, 0])
     assert np.allclose(R, np.array([[0, 0, -1], [1, 0, 0], [0, -1, 0]]))
+
+
+def test_dates_of_python():
+    """Those without a zone are UTC."""
+    east = timezone(timedelta(hours=2))
+    for instant in (datetime(2026, 3, 1, 12, 0), datetime(2026, 3, 1, 14, 0, tzinfo=east)):
+        assert Epoch.of(instant) == Epoch.of("2026-03-01T12:00:00")

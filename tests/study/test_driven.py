@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import alembert as al
-from alembert.errors import AlembertError
+from alembert.errors import AlembertError, FileError
 from alembert.study.run import load_study, run_study
 
 HEAD = """format = "alembert-study"
@@ -321,3 +321,33 @@ def test_bands_of_members_with_bodies_that_bend(tmp_path):
         text.replace("interval = 0.5", "interval = 0.05") % ("rod.toml", "hinge"), encoding="utf-8"
     )
     assert result(path).files["plot"].stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("two", r"controller\[0\] takes \(t, q\), expected a function of t, q, v"),
+        ("wrong", r"law.py:2: IndexError"),  # also where the file is named from its own folder
+    ],
+)
+def test_faults_of_laws(name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "law.py").write_text(
+        "def wrong(t, q, v):\n    return q['elbow']\ndef two(t, q):\n    return q\n"
+    )
+    body = f'\n[[task.controllers]]\ntype = "python"\nfunction = "law.py:{name}"\n'
+    study(tmp_path, body, time=0.1)
+    with pytest.raises(FileError, match=message):
+        result("study.toml")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('[[task.events]]\nquantity = "frame:tp.position.z"\nbelow = 0\n', "has no frame 'tp'; did you mean"),
+        ("[task.events]\nbelow = 0\n", r"expected a list of tables: \[\[task.events\]\] in TOML"),
+    ],
+)
+def test_faults_of_events(body, message, tmp_path):
+    with pytest.raises(FileError, match=message):
+        result(study(tmp_path, f"\n{body}", time=0.1))

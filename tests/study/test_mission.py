@@ -122,6 +122,13 @@ def test_bad_missions_are_named(change, message, tmp_path):
         run_study(study, progress=False)
 
 
+@pytest.mark.parametrize(
+    "written", ["2026-03-01T12:00:00", "2026-03-01T12:00:00Z", "2026-03-01 14:00:00+02:00"]
+)
+def test_an_epoch_without_quotes(written):
+    assert load_study(EXAMPLE, changes=(f"task.epoch={written}",)).task.epoch == "2026-03-01T12:00:00"
+
+
 def test_contradictory_schedules_are_named(tmp_path):
     with pytest.raises(FileError, match="expected a multiple of the step"):
         run_study(

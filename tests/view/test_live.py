@@ -84,9 +84,32 @@ def test_the_page_goes_where_the_program_says(chromium):
         chromium.wait_for("alembert.current.time === 0.5")
         with pytest.raises(ArgumentError, match="seek: t is nan, expected a time in seconds"):
             viewer.seek(float("nan"))
+        viewer.stop()
+        chromium.wait_for(
+            "document.querySelector('header').innerText.includes('The program has ended; the picture stays.')"
+        )
     chromium.open("about:blank")
     chromium.messages.clear()  # that the program has ended
     chromium.requests.clear()
+
+
+def test_what_is_shown_and_what_is_not():
+    model = al.library.two_link()
+    run = al.simulate(model, [0.1, 0.2], duration=0.1, step=0.01)
+    with al.view([run, model], open_browser=False, port=18630) as viewer:
+        assert [bool(s["motion"]) for s in json.loads(asked(viewer, "scenes"))["scenes"]] == [True, False]
+    with pytest.raises(ArgumentError, match="set: the viewer was stopped"):
+        viewer.set([0.1, 0.2])
+    with al.view(model, {"elbow": 0.3}, open_browser=False, port=18640) as viewer:
+        viewer.set({"shoulder": 0.2})
+        assert json.loads(asked(viewer, "wanted"))["x"] == [0.2, 0.0]
+    for thing, q, message in (
+        (run, [0.1, 0.2], "view: q is given, but what is shown is not one model"),
+        (model, model.assemble([0.1, 0.2]), "view: q is State.*; they are its .q and .v"),
+        (al.linearize(model, [0.0, 0.0]), None, r"LinearModel is neither .*; its modes\(\) move"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            al.view(thing, q, open_browser=False)
 
 
 def test_in_a_notebook_the_page_is_inline(monkeypatch):

@@ -16,7 +16,7 @@ from alembert.model.io.native import loads
 from alembert.optimal import Problem, System, running
 from alembert.view import Animation, write_html, write_page
 from alembert.view.film import Browser, find
-from alembert.view.page import configuration, scene_data
+from alembert.view.page import configuration, page_data, scene_data
 from alembert.view.scene import body_poses
 
 POSITION = (
@@ -51,6 +51,35 @@ def test_nothing_is_asked_of_a_network(page):
     }
     assert "<link" not in text.replace('<link rel="icon" href="data:,">', "")
     assert "src=" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["run.png", "run"])
+def test_a_page_is_written_under_the_name_of_a_page(run, name, tmp_path):
+    with pytest.raises(ArgumentError, match=f"a page is HTML, and '{name}' does not end with .html; plot"):
+        run.to_html(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_long_motions_are_those_of_intervals(tmp_path, load):
+    """Where an interval of records has more than one value, its least and greatest stand for it."""
+    t = np.linspace(0.0, 1000.0, 100_001)
+    series = {"s": {"fast": np.sin(50.0 * t), "slow": 2.0 + t / 1000.0}}
+    model = al.library.pendulum()
+    path = write_html(tmp_path / "long.html", model, t, 0.1 * np.sin(t)[:, None], series=series)
+    browser = load(path)
+    browser.evaluate("alembert.current.pause(), alembert.current.seek(500)")
+    fast, slow = browser.evaluate(
+        "[...document.querySelectorAll('.legend .value')].map((x) => x.textContent)"
+    )
+    low, high = (float(x.replace("\N{MINUS SIGN}", "-")) for x in fast.split(" … "))
+    np.testing.assert_allclose([low, high], [-1.0, 1.0], atol=0.04)  # in records 0.5 rad apart: 1 - cos(0.25)
+    assert abs(float(slow) - 2.5) < 1e-3
+
+
+def test_pages_of_many_scenes_have_the_name_of_the_model(run):
+    title, _ = page_data(al.linearize(al.library.chain(4), np.zeros(4)).modes().motions())
+    assert title == "chain_4"
+    assert page_data([run, run.model])[0] == run.model.name
 
 
 def test_the_motion_is_that_of_the_run(page, run, load):

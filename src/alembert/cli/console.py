@@ -233,6 +233,8 @@ def pairs(option: str, entries: list[str] | None) -> dict[str, Any]:
             raise ArgumentError(f"{option} {entry}: expected NAME=VALUE, or NAME=VALUE,VALUE,...")
         if name in found:
             raise ArgumentError(f"{option} {entry}: {name!r} is given twice")
+        if "=" in text:
+            raise ArgumentError(f"{option} {entry}: two values, expected one; write {option} once for each")
         values = [_number(part) for part in text.split(",")]
         found[name] = values if len(values) > 1 else values[0]
     return found

@@ -30,6 +30,7 @@ from alembert.expression import Expression
 from alembert.lowering.plan import Buffer, Call, Copy, Repeat, Step, When
 from alembert.lowering.routine import Parts, place
 from alembert.model import Inertia, Model
+from alembert.view.deformed import drawn
 from alembert.view.page import Still, write_page
 
 _F64, _I32 = 0x7C, 0x7F
@@ -418,14 +419,15 @@ def web_assembly(program: CProgram) -> WasmModule:
     """
     model, parts = program.model, program.parts
     module = WasmModule()
-    module.place(t=1, h=1, poses=12 * len(model.bodies))
+    poses = _poses(drawn(model))
+    module.place(t=1, h=1, poses=poses.numel_out())
     module.place(**{name: size for name, size in program.sizes.items() if name != "y"})
     for name, function in parts.functions.items():
         if name not in ("outputs", "tangent"):
             module.add(name, function)
     for name in parts.routines:
         module.routine(parts, name)
-    module.add("bodies", _poses(model))
+    module.add("bodies", poses)
     for name in ("step", "instant", "settle"):
         if name in parts.routines:
             module.export(f"{name}_now", name, parts.routines[name].arguments)

@@ -232,7 +232,8 @@ def _check_properties(
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ModelError(f"beam: {kind} is {n!r}, expected a number of modes")
         if n and properties[needed[kind]] is None:
-            raise ModelError(f"beam: {kind}={n} needs {needed[kind]}")
+            about = {"bending_y": ": it turns about z", "bending_z": ": it turns about y"}.get(kind, "")
+            raise ModelError(f"beam: {kind}={n} needs {needed[kind]}{about}")
         if n > MOST:
             raise ModelError(f"beam: {kind} is {n}, expected at most {MOST} modes")
 

@@ -9,7 +9,6 @@ from typing import Any, TypedDict, Unpack, cast
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, is_name, scalar, scalars
 from alembert.joints import Friction, JointType, Limits, Pair, Rotor, Spring
-from alembert.model import elements
 from alembert.model.checking import PARTS, check
 from alembert.model.elements import (
     WORLD,
@@ -98,11 +97,6 @@ class ModelBuilder:
             raise ModelError(f"body {name!r}: flexible is {flexible!r}, expected a flexible body")
         if isinstance(inertia, ModalBody | SegmentChain):
             flexible, inertia = inertia, Inertia()
-        elif not isinstance(inertia, Inertia):
-            raise ModelError(
-                f"body {name!r}: inertia is {inertia!r}, expected an Inertia, such as "
-                "Inertia.box(mass, size), or a flexible body"
-            )
         if isinstance(flexible, SegmentChain):
             self._chains[name], first = flexible, flexible.body(name, 0)
             inertia, flexible = first.inertia, first.flexible
@@ -133,9 +127,9 @@ class ModelBuilder:
         node: str = "",
     ) -> ModelBuilder:
         """`node` is the node of a flexible parent at which the joint frame is; `placement` is relative to it."""
-        where, turning = elements.placement(placement), cast(Any, rotors)
+        turning = cast(Any, rotors)
         self._parts["joints"].append(
-            Joint(name, type, parent, child, where, limits, spring, friction, armature, turning, node)
+            Joint(name, type, parent, child, placement, limits, spring, friction, armature, turning, node)
         )
         return self
 
@@ -148,7 +142,7 @@ class ModelBuilder:
         node: str = "",
     ) -> ModelBuilder:
         """A named place on a body, or at a node of a flexible one."""
-        self._parts["frames"].append(Frame(name, body, elements.placement(placement), node))
+        self._parts["frames"].append(Frame(name, body, placement, node))
         return self
 
     def loop(self, name: str, type: Pair, frame_a: str, frame_b: str) -> ModelBuilder:

@@ -54,8 +54,6 @@ def _check_names(parts: dict[str, tuple[Any, ...]]) -> None:
         seen: set[str] = set()
         for item in items:
             kind = _singular(field)
-            if not isinstance(item.name, str) or not item.name:
-                raise ModelError(f"{kind} has the name {item.name!r}, expected a non-empty text")
             check_name(f"{kind} has the name", item.name)
             if item.name in seen:
                 raise ModelError(f"two {field} are called {item.name!r}; names must be unique")

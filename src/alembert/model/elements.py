@@ -31,6 +31,17 @@ def _lengths(shape: Any, **counts: int) -> None:
         object.__setattr__(shape, field, entries if count else entries[0])
 
 
+def _named(part: Any, **ends: str) -> None:
+    """Refuse what is no name: the part's own, and in the fields `ends` those of the kinds of parts that they say."""
+    kind = {"LoopJoint": "loop"}.get(type(part).__name__, type(part).__name__.lower())
+    if not isinstance(part.name, str) or not part.name:
+        raise ModelError(f"{kind} has the name {part.name!r}, expected a non-empty text")
+    for field, expected in ends.items():
+        value = getattr(part, field)
+        if not isinstance(value, str):
+            raise ModelError(f"{kind} {part.name!r}: {field} is {value!r}, expected the name of a {expected}")
+
+
 def _listed(parts: Any, what: str, expected: str) -> tuple[Any, ...]:
     if not isinstance(parts, Iterable):
         raise ModelError(f"{what} is {parts!r}, expected a list of {expected}")
@@ -130,6 +141,7 @@ class Body:
     """how the body deforms; `inertia` then follows from it, as that of the undeformed body"""
 
     def __post_init__(self) -> None:
+        _named(self)
         object.__setattr__(self, "visuals", _listed(self.visuals, f"body {self.name!r}: visuals", "Visuals"))
         for k, visual in enumerate(self.visuals):
             if not isinstance(visual, Visual):
@@ -143,6 +155,11 @@ class Body:
                     f"body {self.name!r}: flexible is {self.flexible!r}, expected a ModalBody, such as al.flexible.beam(...)"
                 )
             object.__setattr__(self, "inertia", self.flexible.undeformed())
+        if not isinstance(self.inertia, Inertia):
+            raise ModelError(
+                f"body {self.name!r}: inertia is {self.inertia!r}, expected an Inertia, such as Inertia.box(mass, size), or "
+                "a flexible body"
+            )
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,8 @@ class Joint:
     """the node of a flexible parent at which the joint frame is, displaced with it; empty for the body's own frame"""
 
     def __post_init__(self) -> None:
+        _named(self, parent="body", child="body", node="node")
+        object.__setattr__(self, "placement", placement(self.placement))
         if not isinstance(self.type, JointType):
             raise ModelError(f"{self._name}: type is {self.type!r}, expected a joint type such as Revolute()")
         nq, nv = self.type.nq, self.type.nv
@@ -220,6 +239,10 @@ class Frame:
     node: str = ""
     """the node of a flexible body at which it is, displaced with it; empty for the body's own frame"""
 
+    def __post_init__(self) -> None:
+        _named(self, body="body", node="node")
+        object.__setattr__(self, "placement", placement(self.placement))
+
 
 @dataclass(frozen=True)
 class LoopJoint:
@@ -231,6 +254,7 @@ class LoopJoint:
     frame_b: str
 
     def __post_init__(self) -> None:
+        _named(self, frame_a="frame", frame_b="frame")
         if not isinstance(self.type, Pair):
             raise ModelError(
                 f"loop {self.name!r}: type is {self.type!r}, expected a joint type such as Revolute(), or a pair such as "
@@ -252,6 +276,7 @@ class Coupling:
     offset: Scalar = 0.0
 
     def __post_init__(self) -> None:
+        _named(self, joint="joint")
         object.__setattr__(self, "masters", tuple(self.masters))
         object.__setattr__(self, "ratios", scalars(self.ratios, len(self.masters), "coupling ratios"))
         object.__setattr__(self, "offset", scalar(self.offset, "coupling offset"))
@@ -278,10 +303,19 @@ class Equation:
     reference: str = WORLD
 
     def __post_init__(self) -> None:
+        _named(self, reference="frame")
         what = f"equation {self.name!r}"
-        given = (self.formulas,) if isinstance(self.formulas, str | Expression) else tuple(self.formulas)
+        one = isinstance(self.formulas, str | Expression)
+        given = (self.formulas,) if one else _listed(self.formulas, f"{what}: formulas", "texts")
         if not given:
             raise ModelError(f"{what} has no formulas")
+        for formula in given:
+            if not isinstance(formula, str | Expression):
+                raise ModelError(f"{what}: a formula is {formula!r}, expected a text such as 'x - y'")
+            if "=" in str(formula):
+                raise ModelError(
+                    f"{what}: {formula!r} has an =, expected what is to vanish: 'x - y' for x = y"
+                )
         formulas = tuple(x if isinstance(x, Expression) else Expression(x) for x in given)
         object.__setattr__(self, "formulas", tuple(x.text for x in formulas))
         pairs = self.inputs.items() if isinstance(self.inputs, Mapping) else self.inputs
@@ -333,6 +367,7 @@ class Actuator:
     limits: tuple[float, float] = (float("-inf"), float("inf"))
 
     def __post_init__(self) -> None:
+        _named(self, joint="joint")
         object.__setattr__(self, "gear", scalar(self.gear, f"actuator {self.name!r}: gear"))
         if isinstance(self.dof, bool) or not isinstance(self.dof, int):
             raise ModelError(f"actuator {self.name!r}: dof is {self.dof!r}, expected an index")
@@ -363,6 +398,7 @@ class Sensor:
     target: str
 
     def __post_init__(self) -> None:
+        _named(self, target="joint" if self.of_joint else "frame")
         if self.kind not in SENSOR_KINDS:
             raise ModelError(
                 f"sensor {self.name!r} is of kind {self.kind!r}, expected one of {', '.join(SENSOR_KINDS)}"
@@ -370,7 +406,7 @@ class Sensor:
 
     @property
     def of_joint(self) -> bool:
-        return self.kind.startswith("joint_")
+        return str(self.kind).startswith("joint_")
 
 
 def placement(value: Any) -> Placement:

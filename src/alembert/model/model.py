@@ -406,13 +406,11 @@ class Model(Methods):
 
     def replace_body(self, name: str, **changes: Any) -> Model:
         """A copy in which one body has other fields (`inertia=...`)."""
-        i = self.body_index(name)
-        return self.replace(bodies=_with(self.bodies, i, dataclasses.replace(self.bodies[i], **changes)))
+        return self.replace(bodies=_changed(self.bodies, self.body_index(name), changes))
 
     def replace_joint(self, name: str, **changes: Any) -> Model:
         """A copy in which one joint has other fields (`type=...`, `limits=...`, `placement=...`)."""
-        i = self.joint_index(name)
-        return self.replace(joints=_with(self.joints, i, dataclasses.replace(self.joints[i], **changes)))
+        return self.replace(joints=_changed(self.joints, self.joint_index(name), changes))
 
     def extract(self, body: str, *, name: str | None = None) -> Model:
         """The subtree at `body` as a model of its own, hanging by the same joint from the world."""
@@ -494,8 +492,13 @@ def _is_world(name: Any) -> bool:
     return isinstance(name, str) and name == WORLD
 
 
-def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    return (*items[:index], item, *items[index + 1 :])
+def _changed(parts: tuple[Any, ...], index: int, changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Bodies or joints, one of them with other fields."""
+    part = parts[index]
+    for name in changes:
+        known = [field.name for field in dataclasses.fields(part)]
+        check_known(f"replace_{type(part).__name__.lower()}: no field", name, known)
+    return (*parts[:index], dataclasses.replace(part, **changes), *parts[index + 1 :])
 
 
 def check_model(function: str, model: Any) -> None:

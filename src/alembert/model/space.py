@@ -341,7 +341,8 @@ def named(
         s = places[name]
         if part.shape[-1:] != (s.stop - s.start,) or not np.all(np.isfinite(part)):
             listed = ", ".join(labels[s])
-            raise ArgumentError(f"{function}: {name!r} is {value!r}, expected finite numbers ({listed})")
+            count = "a finite number" if len(labels[s]) == 1 else f"{len(labels[s])} finite numbers"
+            raise ArgumentError(f"{function}: {name!r} is {value!r}, expected {count} ({listed})")
         parts.append((s, part))
     try:
         batch = np.broadcast_shapes(*(part.shape[:-1] for _, part in parts))

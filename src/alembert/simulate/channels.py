@@ -240,6 +240,9 @@ def _meaning(model: Model, name: str, states: States) -> Meaning:
         return _states(model, kind, rest)
     if kind == "frame":
         frame, _, quantity = rest.rpartition(".")
+        whole, _, inner = frame.rpartition(".")
+        if quantity not in OF_FRAMES and inner in OF_FRAMES:
+            model.frame(whole)  # a name that is wrong is told before its component is
         if not frame or quantity not in OF_FRAMES:
             raise ArgumentError(
                 f"simulate: record: {name!r} is no quantity of a frame, expected 'frame:NAME.' and one of "

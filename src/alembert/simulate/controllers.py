@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, mapping, names, real
+from alembert.arguments import check_known, check_takes, mapping, names, real
 from alembert.control.riccati import care, dare
 from alembert.control.scheduling import GainSchedule
 from alembert.control.statespace import StateSpace
@@ -151,6 +151,13 @@ class Sampled:
             )
         if isinstance(self.law, ca.Function) and (self.posts or self.state):
             self._wrap(self.law)
+        elif not isinstance(self.law, ca.Function | SymbolicLaw) and not hasattr(self.law, "dt"):
+            given = (
+                ("t", "readings", *("q", "v")[: 2 * self.state])
+                if self.reads or self.posts
+                else ("t", "q", "v")
+            )
+            check_takes("Sampled: law", self.law, *given)
         wanted = 1 + (len(self.reads) or 2)
         if isinstance(self.law, ca.Function) and (self.law.n_in() != wanted or self.law.n_out() != 1):
             listed = ", ".join(self.reads) or "q and v"

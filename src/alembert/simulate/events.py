@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import check_known, real, unknown
+from alembert.arguments import check_known, check_takes, real, unknown
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import Expression
 from alembert.joints import Fixed, JointType, Pair
@@ -314,6 +314,8 @@ class Event:
             )
         if not callable(self.function):
             raise ArgumentError(f"Event: function is {self.function!r}, expected a function of t, q and v")
+        if not isinstance(self.function, WithParameters):
+            check_takes("Event: function", self.function, "t", "q", "v")
         if self.direction not in (-1, 0, 1):
             raise ArgumentError(f"Event: direction is {self.direction!r}, expected -1, 0 or 1")
         if isinstance(self.action, list):
@@ -321,7 +323,10 @@ class Event:
         many = (
             isinstance(self.action, tuple) and self.action and all(hasattr(x, "apply") for x in self.action)
         )
-        one = callable(self.action) or hasattr(self.action, "apply") or hasattr(self.action, "rests")
+        one = hasattr(self.action, "apply") or hasattr(self.action, "rests")
+        if callable(self.action) and not one:
+            check_takes("Event: action", self.action, "t", "q", "v")
+            one = True
         if not (many or one or self.action in ("stop", "note")):
             raise ArgumentError(
                 f"Event: action is {self.action!r}, expected 'stop', 'note', a function, Lock(...), Release(...), "

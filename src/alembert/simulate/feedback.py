@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import check_known, unknown
+from alembert.arguments import check_known, check_takes, unknown
 from alembert.engine.kernel import Kernel
 from alembert.errors import AlembertError, ArgumentError, UnsupportedError
 from alembert.model import Model
@@ -76,6 +76,7 @@ class Feedback:
             elif isinstance(law, ca.Function):
                 self.symbolic_laws.append(_checked_law(self.model, law, who))
             elif callable(law):
+                check_takes(f"simulate: {who}", law, "t", "q", "v")
                 self.laws.append(law)
             else:
                 raise ArgumentError(
@@ -432,6 +433,7 @@ class Motions:
             elif isinstance(motion, ca.Function):
                 symbolic[name] = _checked_motion(joint.nq, motion, name)
             elif callable(motion):
+                check_takes(f"simulate: prescribed {name!r}", motion, "t")
                 self.functions[name] = motion
             else:
                 value = model.compute.numbers(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
@@ -27,7 +28,7 @@ from alembert.simulate.records import (
     steps_at_a_time,
     tell_many_steps,
 )
-from alembert.simulate.report import StepNotes, by_simpson, power
+from alembert.simulate.report import StepNotes, power
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, compiled_schedule
 from alembert.simulate.schemes import MULTISTEP
@@ -96,10 +97,15 @@ def stepper_of(system: Simulation, name: str, h: float, settings: Settings) -> S
 
     Multistep schemes start anew where a sampled law changes what it gives: not within machine code.
     """
-    held = system.has_memory or (name in IMPLICIT and bool(system.laws))
+    held = _all_held(system, name)
     schedule = None if name in (*IMPLICIT, *MULTISTEP) else system.schedule(h)
     sampling = None if schedule is None else compiled_schedule(system, schedule, settings.events)
     return Stepper(system, name, h, settings.start, held=held, sampling=sampling)
+
+
+def _all_held(system: Simulation, name: str) -> bool:
+    """Whether what controllers ask for is held over steps."""
+    return system.has_memory or (name in IMPLICIT and bool(system.laws))
 
 
 def _on_grid(system: Simulation, stepper: Stepper) -> Array:
@@ -420,22 +426,26 @@ class FixedRun:
         )
 
 
-# --- the work between records ---------------------------------------------------------------------------------------
+# --- the work -------------------------------------------------------------------------------------------------------
 
 
-def work_along_steps(run: Run) -> Array:
-    """(..., N): the work up to each record from the states of all steps, where records are further apart.
+def work_of_steps(run: Run) -> Array:
+    """(..., N): the work up to each record, from the states of all steps where records are further apart.
 
     Steps in machine code are made once more from each record on, with the same bits; those in Python were noted.
     """
     notes, system, h = run._notes, run._system, run.step
-    assert notes is not None
+    if notes is None:
+        return work_of_records(run)
     assert h is not None
     stepper = stepper_of(system, run.integrator, h, run._settings)
     total = [np.zeros(run.q.shape[:-2])]
     if notes.single:
         numbers, q, v, x, held = notes.states()
-        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, x, held, notes.topologies)
+        times = stepper.start + numbers * h
+        firsts = np.searchsorted(times + ROUNDING * np.abs(times), [event.time for event in run.events])
+        efforts = recorded_efforts(system, times, q, v, held, x, all_held=stepper.held)
+        parts = _work_over(run, times, q, v, x, held, efforts, notes.topologies, np.maximum(firsts, 1))
         at = np.searchsorted(numbers, (run.time - stepper.start) / h - 1e-6)
         return parts[..., np.minimum(at, parts.shape[-1] - 1)]
     states = run._machine[0]
@@ -458,37 +468,134 @@ def work_along_steps(run: Run) -> Array:
         held = np.stack([notes.efforts_at(int(numbers[k]) + n)[1] for n in range(steps + 1)], axis=-2)
         if stepper.sampling is not None:
             held = held + stepper.sampling.held(stepper.remembered(passed))
-        total.append(total[-1] + _work_over(run, stepper, times, q, v, x, held)[..., -1])
+        efforts = recorded_efforts(system, times, q, v, held, x, all_held=stepper.held)
+        topologies = len(times) * [system.topology]
+        total.append(total[-1] + _work_over(run, times, q, v, x, held, efforts, topologies, [])[..., -1])
     return np.stack(total, axis=-1)
+
+
+def work_of_records(run: Run, every: int = 1) -> Array:
+    """(..., N): the work up to each record, from the records, or from some of them."""
+    rows = slice(None, None, every)
+    x = np.zeros((*run.q.shape[:-1], 0)) if run.controller_states is None else run.controller_states
+    q, v, x, held, efforts = (x[..., rows, :] for x in (run.q, run.v, x, run.held_over_steps, run.efforts))
+    firsts = [-(-first // every) for _, first in run.event_records()]
+    topologies = [run.topology(k) for k in range(0, len(run.time), every)]
+    return _work_over(run, run.time[rows], q, v, x, held, efforts, topologies, firsts)
 
 
 def _work_over(
     run: Run,
-    stepper: Stepper,
     time: Array,
     q: Array,
     v: Array,
     x: Array,
     held: Array,
-    topologies: Sequence[Topology] = (),
+    efforts: Array,
+    topologies: Sequence[Topology],
+    firsts: Sequence[int] | Array,
 ) -> Array:
-    """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule over them."""
-    system = stepper.system
-    given = recorded_efforts(system, time, q, v, held, x, all_held=stepper.held) - held
-    if system.prescribes:
-        for k, t in enumerate(time.tolist()):
-            system.topology = topologies[k] if topologies else system.topology
-            whole = (given + held)[..., k, :]
-            required = system.required_efforts(t, q[..., k, :], v[..., k, :], whole, x[..., k, :])
-            given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
-    moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
-    steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)
-    P = power(system, time, q, v, given, held, controllers=x)
-    if len(time) > 2:
-        found = by_simpson(P, time)
-    else:
-        found = np.concatenate(
-            [np.zeros((*P.shape[:-1], 1)), (P[..., 1:] + P[..., :-1]) / 2 * np.diff(time)], axis=-1
+    """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule.
+
+    At events, before the rows `firsts`, states jump, and where tables of wrenches hold, wrenches do: each stretch between
+    two of them counts by itself, with a row at either end.
+    """
+    system, count = run._system, len(time)
+    jumps = np.arange(1, count)[_changes(system, time)]
+    where = np.concatenate([np.repeat(np.asarray(firsts, dtype=int), 2), jumps])
+    begins, added = np.zeros(count, dtype=bool), np.zeros(len(where), dtype=bool)
+    begins[jumps], added[1 : 2 * len(firsts) : 2] = True, True
+    cuts, rows = np.flatnonzero(np.insert(begins, where, added)), np.arange(count)
+    if len(where):
+        owners = np.concatenate([np.where(added, where, where - 1)[: 2 * len(firsts)], jumps])
+        owners = np.minimum(owners, count - 1)
+        more = [x[..., owners, :] for x in (q, v, x, held, efforts)]
+        t = time[owners]
+        if len(firsts):
+            _at_events(run, time, firsts, t, more, x, held)
+        rows = np.flatnonzero(np.insert(np.ones(count, dtype=bool), where, False))
+        q, v, x, held, efforts = (
+            np.insert(old, where, new, axis=-2)
+            for old, new in zip((q, v, x, held, efforts), more, strict=True)
         )
-    found[..., 1:] += steps
+        time = np.insert(time, where, t)
+        topologies = [topologies[k] for k in np.insert(np.arange(count), where, owners).tolist()]
+    given = efforts - held
+    if system.prescribes:
+        for k, moment in enumerate(time.tolist()):
+            system.topology = topologies[k]
+            required = system.required_efforts(
+                moment, q[..., k, :], v[..., k, :], efforts[..., k, :], x[..., k, :]
+            )
+            given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
+    moved = system.own.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
+    steps = np.sum(held[..., :-1, :] * moved, axis=-1)
+    steps[..., cuts - 1] = 0.0
+    middles = (time[:-1] + time[1:]) / 2
+    within = np.append(middles, middles[-1:] if len(middles) else time)
+    """rows begin what follows, but for the last of a stretch"""
+    within[cuts - 1] = middles[np.maximum(cuts - 2, 0)]
+    P = power(system, time, q, v, given, held, controllers=x, within=within)
+    found = np.zeros(P.shape)
+    found[..., 1:] = np.cumsum(steps, axis=-1)
+    done = np.zeros(P.shape[:-1])
+    for piece in np.split(np.arange(len(time)), cuts):
+        stretch = _by_simpson(P[..., piece], time[piece])
+        found[..., piece] += done[..., None] + stretch
+        done = done + stretch[..., -1]
+    return found[..., rows]
+
+
+def _changes(system: Simulation, time: Array) -> Array:
+    """Whether tables of wrenches that hold change at a row, for all but the first."""
+    middles = (time[:-1] + time[1:]) / 2
+    found = np.zeros(max(len(time) - 1, 0), dtype=bool)
+    for table in system.loads.tables.held_wrenches.values():
+        values = np.array([table(t) for t in middles])
+        found[:-1] |= np.any(values[1:] != values[:-1], axis=-1)
+    return found
+
+
+def _at_events(
+    run: Run, time: Array, firsts: Sequence[int] | Array, t: Array, rows: list[Array], x: Array, held: Array
+) -> None:
+    """Put states, efforts and times before and after events into pairs of rows."""
+    count, before = 2 * len(firsts), np.repeat(np.asarray(firsts, dtype=int), 2) - 1
+    later = np.minimum(before + 1, len(time) - 1)
+    t[:count] = np.repeat([event.time for event in run.events], 2)
+    for k, name in enumerate(("q", "v")):
+        pairs = [(getattr(event, name), getattr(event, f"{name}_after")) for event in run.events]
+        rows[k][:count] = np.concatenate(pairs)
+    share = (t[:count] - time[before]) / np.maximum(time[later] - time[before], np.finfo(float).tiny)
+    rows[2][:count] = x[before] + share[:, None] * (x[later] - x[before])
+    rows[3][:count] = held[before]
+    rows[4][:count] = recorded_efforts(
+        run._system,
+        t[:count],
+        *(row[:count] for row in (rows[0], rows[1], rows[3], rows[2])),
+        all_held=_all_held(run._system, run.integrator),
+    )
+
+
+ROUNDING = 4 * float(np.finfo(float).eps)
+NEAR = 1e-3
+"""of the longest step: an event as near to a record is no point of a parabola with it"""
+
+
+def _by_simpson(P: Array, time: Array) -> Array:
+    """The integral of P (..., N) over time, up to each row."""
+    found, h = np.zeros(P.shape), np.diff(time)
+    strips = (P[..., 1:] + P[..., :-1]) / 2 * h
+    kept = np.ones(len(time), dtype=bool)
+    if len(time) > 2:
+        kept[1] = h[0] > NEAR * np.max(h)
+        kept[-2] = kept[-2] and h[-1] > NEAR * np.max(h)
+    if np.count_nonzero(kept) < 3:
+        found[..., 1:] = np.cumsum(strips, axis=-1)
+        return found
+    found[..., kept] = scipy.integrate.cumulative_simpson(P[..., kept], x=time[kept], axis=-1, initial=0.0)
+    if not kept[1]:
+        found[..., 1] = strips[..., 0]
+    if not kept[-2]:
+        found[..., -2] = found[..., -1] - strips[..., -1]
     return found

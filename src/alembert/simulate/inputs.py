@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, mapping, names, real
+from alembert.arguments import check_known, check_takes, mapping, names, real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Model
 from alembert.simulate.actuators import Drive, checked, with_gears
@@ -516,6 +516,8 @@ class Loads:
         self.wrenches = {frame: value for frame, value in left.items() if not callable(value)}
         for frame in wrenches:
             self.model.frame(frame)
+        for frame, law in self.wrench_laws.items():
+            check_takes(f"simulate: wrench on {frame!r}", law, "t", "q", "v")
         for frame, value in self.wrenches.items():
             if not np.isfinite(self._wrench(frame, value)).all():
                 raise ArgumentError(

@@ -8,7 +8,7 @@ a polynomial through Gauss points of the dense output,
     P(t) = sum_k c_k L_k(x),    x = 2 (t - a)/(b - a) - 1,    W(t) = (b - a)/2 int_-1^x P dx         (1)
 
 with Legendre polynomials L_k. Runs with fixed steps have it from their records, or from their steps where records are
-further apart (`alembert.simulate.fixed_run.work_along_steps`).
+further apart (`alembert.simulate.fixed_run.work_of_steps`).
 
 Accelerations that jump within a step of error control: found, placed and told.
 
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-import scipy
 from numpy.polynomial import legendre
 
 from alembert.errors import NumericalError, warn
@@ -41,7 +40,6 @@ from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
 if TYPE_CHECKING:
-    from alembert.simulate.events import EventRecord
     from alembert.simulate.result import Run
 
 
@@ -59,16 +57,17 @@ def power(
     besides: Array | float = 0.0,
     *,
     controllers: Array | None = None,
+    within: Array | None = None,
 ) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential.
 
     `besides` are efforts that act as well and whose work is counted elsewhere; from the states of `controllers` come
-    masses that fall.
+    masses that fall. Tables that hold are read at the times `within`.
     """
-    total = given + friction_efforts(system, v)
+    masses = system.parameters_along(controllers) if system.feedback.flows else None
+    total = given + friction_efforts(system, v, masses)
     known = given + besides
     if system.loads.elements is not None:
-        masses = system.parameters_along(controllers) if system.feedback.flows else None
         kept, other, _, _ = system.loads.elements_at(time[:, None], q, v, along_time=True, parameters=masses)
         total, known = total + other, known + kept + other
     if system.loads.reading is not None:
@@ -78,13 +77,13 @@ def power(
         zero = np.zeros(system.own.nv)
         for k, t in enumerate(time):
             x, y = q[..., k, :], v[..., k, :]
-            wrenches = system.loads.wrenches_at(float(t), x, y)
+            wrenches = system.loads.wrenches_at(float(t), x, y, None if within is None else float(within[k]))
             found[..., k] += system.own.power(x, y, zero, wrenches=wrenches, parameters=system.own_parameters)
     return found
 
 
-def friction_efforts(system: Simulation, v: Array) -> Array:
-    """(..., N, nv)."""
+def friction_efforts(system: Simulation, v: Array, along: Mapping[str, Array] | None = None) -> Array:
+    """(..., N, nv); `along` are parameters (..., N), where masses fall."""
     model = system.own
     if not system.dissipates:
         return np.zeros_like(v)
@@ -98,31 +97,8 @@ def friction_efforts(system: Simulation, v: Array) -> Array:
     kernel = model.compute.kept(key, lambda: function_kernel("friction", key, given, results, friction))
     if not model.parameters:
         return kernel(v)
-    parameters = model.compute.parameter_array("simulate", system.own_parameters)
-    return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])
-
-
-def by_simpson(P: Array, time: Array) -> Array:
-    """The integral of P (..., N) over time, up to each record."""
-    return scipy.integrate.cumulative_simpson(P, x=time, axis=-1, initial=0.0)
-
-
-def work_of_held(run: Run, held: Array) -> Array:
-    """(..., N): by efforts that are held from each record to the next, tau . difference(q, q'); not by events in between."""
-    steps = np.sum(held[..., :-1, :] * _moved(run.model, run.q[..., :-1, :], run.q[..., 1:, :]), axis=-1)
-    by_step: dict[int, list[EventRecord]] = {}
-    for event, first in run.event_records():
-        by_step.setdefault(first - 1, []).append(event)
-    for k, events in by_step.items():
-        if 0 <= k < len(steps):
-            begins = [run.q[k], *(event.q_after for event in events)]
-            ends = [*(event.q for event in events), run.q[k + 1]]
-            steps[k] = np.sum(held[k] * _moved(run.model, np.array(begins), np.array(ends)))
-    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
-
-
-def _moved(model: Model, q: Array, q_later: Array) -> Array:
-    return model.difference(np.ascontiguousarray(q), np.ascontiguousarray(q_later))
+    parameters = model.compute.parameter_array("simulate", along or system.own_parameters)
+    return kernel(v, parameters if along or parameters.ndim == 1 else parameters[..., None, :])
 
 
 class StepNotes:
@@ -355,11 +331,15 @@ class Report:
     actuators (`actuator:`); a run does not keep them by itself"""
     passages: tuple[float, ...] = ()
     """times at which the motion went through places where loops and couplings lose rank"""
+    stopped: str = ""
+    """where and by which event the run ended before its time"""
     unfinished: int = 0
     """motions of a batch that are not finite to the end; the numbers are those of the others"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if self.stopped:
+            lines.append(self.stopped)
         if self.unfinished:
             lines.append(f"MOTIONS THAT ARE NOT FINITE TO THE END: {self.unfinished}; below are the others")
         if not self.is_balanced:
@@ -453,8 +433,17 @@ def report_of(run: Run) -> Report:
         run._energy_limit * max(1.0, run._slow / scale),
         _beyond_limits(run),
         run.passages,
+        _stopped(run),
         int(np.count_nonzero(~_finished(run))),
     )
+
+
+def _stopped(run: Run) -> str:
+    start, end = run.time[0], run.time[-1]
+    if not run.events or end - start > (1 - 1e-9) * run._settings.duration:
+        return ""
+    asked, name = start + run._settings.duration, run.events[-1].name
+    return f"ended at t = {end:.6g} s, and not at {asked:.6g} s: event {name!r} stopped it"
 
 
 def _finished(run: Run) -> Array:
@@ -474,9 +463,9 @@ def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
     known = run._notes is not None or run._work is not None
     if known or run.step is None or interval is None or interval < 1.5 * run.step or len(run.time) < 5:
         return None
-    P = run._power_over_records
-    coarse = by_simpson(P[..., ::2], run.time[::2])
-    fine = by_simpson(P, run.time)[..., ::2]
+    from alembert.simulate.fixed_run import work_of_records
+
+    coarse, fine = work_of_records(run, 2), work_of_records(run)[..., ::2]
     found = float(np.max(np.abs(fine - coarse))) / scale
     return found if found > 0.1 * energy_error else None
 

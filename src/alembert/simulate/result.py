@@ -24,7 +24,7 @@ from alembert.simulate import plots
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.inputs import Settings
-from alembert.simulate.report import Report, StepNotes, by_simpson, power, report_of, work_of_held
+from alembert.simulate.report import Report, StepNotes, report_of
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
@@ -105,11 +105,11 @@ class Run:
     def _point(self, k: int) -> Any:
         system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
         t = float(self.time[k])
-        system.topology = self._topology(k)
+        system.topology = self.topology(k)
         x = None if self.controller_states is None else self.controller_states[..., k, : system.feedback.size]
         return system.point(t, q, v, self.efforts[..., k, :], x=x, held=True, complete=True)
 
-    def _topology(self, k: int) -> Topology:
+    def topology(self, k: int) -> Topology:
         """What holds at a record."""
         found = self._system.topology
         for first, topology in self._topologies:
@@ -155,7 +155,7 @@ class Run:
             for k, t in enumerate(self.time):
                 q, v, given = self.q[..., k, :], self.v[..., k, :], self.efforts[..., k, :]
                 x = None if self.controller_states is None else self.controller_states[..., k, :]
-                system.topology = self._topology(k)
+                system.topology = self.topology(k)
                 total[..., k, :] = system.required_efforts(float(t), q, v, given, x)
         return total
 
@@ -168,16 +168,9 @@ class Run:
         """
         if self._work is not None:
             return self._work
-        if self._notes is not None:
-            from alembert.simulate.fixed_run import work_along_steps
+        from alembert.simulate.fixed_run import work_of_steps
 
-            return work_along_steps(self) + self._carried
-        P, time = self._power_over_records, self.time
-        done = work_of_held(self, self._over_steps) + self._carried
-        if len(time) > 2:
-            return done + by_simpson(P, time)
-        steps = P[..., 1:] * np.diff(time)
-        return done + np.concatenate([np.zeros((*P.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
+        return work_of_steps(self) + self._carried
 
     @property
     def has_mass_flow(self) -> bool:
@@ -238,18 +231,11 @@ class Run:
         return self.carried(energy)
 
     @property
-    def _over_steps(self) -> Array:
+    def held_over_steps(self) -> Array:
         """(..., N, nv): `held_efforts` where each record is a step; zero where it is not known what was held in between."""
         interval = self._settings.interval
         apart = interval is not None and self.step is not None and interval > 1.5 * self.step
         return np.zeros(self.efforts.shape) if apart else self.held_efforts
-
-    @cached_property
-    def _power_over_records(self) -> Array:
-        """(..., N): of all but the efforts that are held over steps."""
-        held = self._over_steps
-        given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
-        return power(self._system, self.time, self.q, self.v, given, held, controllers=self.controller_states)
 
     @cached_property
     def report(self) -> Report:

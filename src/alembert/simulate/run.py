@@ -42,6 +42,8 @@ FAR = 0.3
 """of the extent of a flexible body: so deflected, the tip of a cantilever is off by some per cent"""
 FAST = 0.1
 """of the first frequency: rates beyond which motion-induced stiffness matters"""
+APART = 1e-3
+"""of a coordinate or speed, or in SI units: a start that differs by more from that of a prescribed motion is told"""
 WEAK = 0.1
 """of the best value on the way: where a singular value is less, the place is told"""
 
@@ -94,7 +96,7 @@ def simulate(
         wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
             coordinates, a cubic `Table`, or a Python function of t that returns coordinates, speeds and accelerations.
-            They begin where their motion does, whatever `q0` and `v0` say of them.
+            They begin where their motion does; a warning tells where `q0` and `v0` say otherwise.
         drives: by joint, how its drive carries out what controllers ask for (`efforts` pass it by); geared rotors become
             part of the model.
         sensors: `Measured` sensors, for `Sampled` controllers that read them, and for `run.measurements`.
@@ -163,6 +165,7 @@ def simulate(
     for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
     system.prescribed_motions.check(start, duration)
+    _warn_of_prescribed(system, start, q, v)
     chosen, reason, given = integrator, "as asked", step
     if integrator == "auto":
         chosen, reason, step = choose(system, q, v, start, duration, step, interval)
@@ -308,11 +311,16 @@ def _resume(run: Run, k: int, duration: float) -> Run:
         restart = Restart.at(run._machine, run.time, k)
         system.topology = restart.mark.topology
         return run_adaptive(system, q, v, run.integrator, run.reason, settings, restart)
-    system.topology = run._topology(k)
+    system.topology = run.topology(k)
     states, snapshots = run._machine
     if k >= states.shape[-2]:
         assert run.controller_states is not None
         x = run.controller_states[..., k, : system.feedback.size]
+        if system.loads.tables.holds:
+            raise UnsupportedError(
+                f"resume: an event stopped the run at t = {t:.9g} s, between two steps, where tables that hold do not begin "
+                f"anew; go on from the record before (time={run.time[k - 1]:.9g}), or choose error control"
+            )
         if system.sampled or system.instruments or system.has_memory:
             warn(
                 f"resume: an event stopped the run at t = {t:.9g} s, between two steps: sensors, sampled controllers and "
@@ -337,6 +345,22 @@ def _warn_of_drives(system: Simulation) -> None:
             f"simulate: efforts= act on {system.model.speed_names[past[0]]!r} past its drive, whose limit and lag are for "
             "what controllers command; give them as controller=lambda t, q, v: ... if the drive is to carry them out"
         )
+
+
+def _warn_of_prescribed(system: Simulation, t: float, q: Array, v: Array) -> None:
+    """Warn where joints that follow a motion are given another start than its own; neutral and at rest says nothing."""
+    model, begun = system.model, system.imposed(t, q, v)
+    for what, given, own, plain, names in (
+        ("q0", q, begun[0], model.neutral(), model.coordinate_names),
+        ("v0", v, begun[1], np.zeros(model.nv), model.speed_names),
+    ):
+        off = (np.abs(own - given) > APART * np.maximum(1.0, np.abs(own))) & (given != plain)
+        if np.any(off):
+            place = tuple(np.argwhere(off)[0])
+            warn(
+                f"simulate: {names[place[-1]]!r} is {given[place]:.6g} in {what}, but it is prescribed, by a motion that "
+                f"begins at {own[place]:.6g}: the run begins there; give {what} so, or change the motion"
+            )
 
 
 def _warn_of_energy(run: Run) -> None:

@@ -67,8 +67,11 @@ class Epoch:
     seconds: float
 
     @classmethod
-    def of(cls, text: str, scale: str = "UTC") -> Epoch:
-        """From a date and time as ISO 8601 writes them, in one of the scales UTC, TT, TAI or TDB."""
+    def of(cls, text: str | _datetime.datetime, scale: str = "UTC") -> Epoch:
+        """From a date and time, or as ISO 8601 writes them, in one of the scales UTC, TT, TAI or TDB."""
+        if isinstance(text, _datetime.datetime):
+            local = text if text.tzinfo is None else text.astimezone(_datetime.UTC)
+            text = local.replace(tzinfo=None).isoformat()
         if scale not in SCALES:
             raise ArgumentError(f"Epoch: scale is {scale!r}, expected one of {', '.join(SCALES)}")
         day, seconds = _read(text)

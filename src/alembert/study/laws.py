@@ -15,6 +15,7 @@ which is what a linear-quadratic regulator is; and `python`, a function of a fil
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -337,6 +338,7 @@ def load_function(text: str, place: Place, folder: Path) -> tuple[Law, Path]:
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise OptionError(place, f"{path}: " + unknown("has no function", name, known))
 
+    @functools.wraps(function)  # what it takes can be seen
     def told(t: float, *states: Any) -> Any:
         with _Telling(path):
             return function(t, *states)
@@ -356,7 +358,9 @@ class _Telling:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None or not isinstance(error, Exception) or isinstance(error, AlembertError):
             return
-        lines = [x.lineno for x in traceback.extract_tb(trace) if Path(x.filename) == self.path]
+        lines = [
+            x.lineno for x in traceback.extract_tb(trace) if Path(x.filename).resolve() == self.path.resolve()
+        ]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         at = f"{self.path}:{line}" if line else str(self.path)
         text = error.msg if isinstance(error, SyntaxError) else str(error)

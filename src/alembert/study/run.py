@@ -116,6 +116,9 @@ def load_study(
     """Read a run file; `changes` are `KEY=VALUE` with keys such as `task.time` and values as in TOML."""
     if not isinstance(folder, str | os.PathLike | None):
         raise ArgumentError(f"load_study: folder is {folder!r}, expected a path for the outputs, or None")
+    if os.path.isdir(path):
+        files = ", such as " + ", ".join(sorted(str(x) for x in Path(path).glob("*study*.toml")))
+        raise FileError(f"{path}: is a folder, expected a run file{files.removesuffix(', such as ')}")
     source = toml.parse(read_text(path, toml.LARGEST), os.fspath(path))
     _check_header(source)
     source = _changed(source, changes)

@@ -253,7 +253,8 @@ def as_animation(thing: Any) -> Animation:
         made = maker()
         if isinstance(made, Animation):
             return made
-    raise ArgumentError(f"view: {type(thing).__name__} is neither a model nor a result with a motion")
+    hint = "; its modes() move" if hasattr(thing, "modes") else ""
+    raise ArgumentError(f"view: {type(thing).__name__} is neither a model nor a result with a motion{hint}")
 
 
 # --- pieces -------------------------------------------------------------------------------------------------

@@ -233,8 +233,12 @@ def write_page(
     autoplay: bool = True,
 ) -> Path:
     """Write one page with several scenes, each in its tab: models, results and motions."""
-    text = page(shown, title=title, theme=theme, autoplay=autoplay)
     path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ArgumentError(
+            f"a page is HTML, and {path.name!r} does not end with .html; plot(path=...) writes pictures, and to_film films"
+        )
+    text = page(shown, title=title, theme=theme, autoplay=autoplay)
     with writing(path):
         path.write_text(text, encoding="utf-8")
     return path
@@ -303,7 +307,8 @@ def page_data(
     scenes = [scene_data(thing) for thing in shown]
     if not scenes:
         raise ArgumentError("write_page: there is nothing to show")
-    title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
+    titles = {s["title"]: s.get("name", s["title"]) for s in scenes}
+    title = title or " and ".join(titles if len(titles) < 4 else dict.fromkeys(titles.values()))
     return title, {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
 
 
@@ -316,10 +321,7 @@ class Still:
         if not isinstance(model, Model):
             raise ArgumentError(f"view: model is a {type(model).__name__}, expected a Model")
         self.model, self.title, self.live = model, title, live
-        self.q = start(model) if q is None else np.asarray(q, dtype=float)
-        model.check_configuration(self.q)
-        if self.q.ndim != 1:
-            raise ArgumentError(f"view: q has shape {self.q.shape}, expected ({model.nq},)")
+        self.q = start(model) if q is None else configuration_of(model, q)
 
     def values(self, q: Array) -> list[float]:
         """Of the sliders at q: coordinates where these add, displacements from the start elsewhere."""
@@ -327,6 +329,15 @@ class Still:
         for o in self.model.space:
             found[o.v] = q[o.q] if o.type.is_vector_space else moved[o.v]
         return [float(value) for value in found]
+
+
+def configuration_of(model: Model, q: Any) -> Array:
+    """Given as an array, or by joint."""
+    if isinstance(q, Mapping):
+        q = model.configuration(q)
+    q = model.compute.numbers("view", "q", q, model.nq, batch=False)
+    model.check_configuration(q)
+    return q
 
 
 def start(model: Model) -> Array:
@@ -391,7 +402,11 @@ def scene_data(thing: Any) -> dict[str, Any]:
         "motion": _frames(frames),
         "posing": None,
         "panels": [
-            _panel(curves) for curves in (*(Curves(*panel) for panel in motion.panels()), *motion.curves)
+            *(
+                {**_panel(Curves(*panel)), "thinned": len(panel[1]) < len(motion.time)}
+                for panel in motion.panels()
+            ),
+            *map(_panel, motion.curves),
         ],
         "arrows": [_arrow(arrow) for arrow in frames.arrows],
         "trails": [

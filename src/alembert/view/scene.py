@@ -45,16 +45,18 @@ class Surface:
 
 def read_mesh(path: str | Path) -> list[Surface]:
     """The surfaces in a file; a `FileError` says why there are none."""
-    path = Path(path)
+    name, path = path, Path(path)
     try:
         if not path.is_file():
-            raise FileError(f"{path}: the mesh file is not there")
+            raise FileError(f"{name}: the mesh file is not there")
         if path.stat().st_size > LARGEST_FILE:
             raise FileError(
                 f"{path}: the mesh file has {path.stat().st_size / 1e6:.0f} MB, expected at most 200"
             )
         reader = {".stl": _stl, ".obj": _obj, ".dae": _collada}.get(path.suffix.lower(), _with_trimesh)
         found = [_clean(surface) for surface in reader(path)]
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, IndexError, KeyError, AttributeError, TypeError, ElementTree.ParseError) as error:

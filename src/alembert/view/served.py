@@ -34,7 +34,16 @@ from urllib.parse import urlsplit
 from alembert.arguments import real, whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.view.animation import Animation
-from alembert.view.page import SCRIPTS, STYLES, Still, asset, page_data, page_text, pose_numbers
+from alembert.view.page import (
+    SCRIPTS,
+    STYLES,
+    Still,
+    asset,
+    configuration_of,
+    page_data,
+    page_text,
+    pose_numbers,
+)
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -285,18 +294,24 @@ class Viewer(ServedPage):
         self._wait()
 
     def set(self, q: Any) -> None:
-        """Show a configuration."""
+        """Show a configuration, an array or by joint."""
+        q = configuration_of(self.model, q)
         wanted: dict[str, Any] = {"poses": pose_numbers(self.model, q)}
         if isinstance(self._first, Still):
             wanted["x"] = self._first.values(q)
-        self._wanted = {"number": self._wanted["number"] + 1, **wanted}
+        self._want("set", wanted)
 
     def seek(self, t: float) -> None:
         """Show a motion at a time."""
         if isinstance(self._first, Still):
             raise UnsupportedError("seek: the viewer shows a model at rest; view a result to have a timeline")
         time = real("seek", "t", t, "a time in seconds")
-        self._wanted = {"number": self._wanted["number"] + 1, "time": time}
+        self._want("seek", {"time": time})
+
+    def _want(self, function: str, wanted: dict[str, Any]) -> None:
+        if self._stopped.is_set():
+            raise ArgumentError(f"{function}: the viewer was stopped; al.view(...) opens another")
+        self._wanted = {"number": self._wanted["number"] + 1, **wanted}
 
     def __repr__(self) -> str:
         return f"<Viewer of {self.model.name!r} {self._place}>"

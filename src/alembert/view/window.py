@@ -85,19 +85,21 @@ def view(
     open_browser: bool = True,
     height: int = 560,
 ) -> Shown | Viewer:
-    """Show a model (at `q`), a result with its motion, or a file of either; returns at once a handle with `stop()`.
+    """Show a model (at `q`), a result with its motion, a file of either, or a list of these, in tabs.
 
-    Modes have a tab each.
+    Returns at once a handle with `stop()`. Modes have a tab each.
 
     Outside notebooks a page opens in the browser, served to this machine only: `set(q)` and `seek(t)` of the handle move it.
     In a notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
     """
-    if isinstance(shown, str | os.PathLike):
-        shown = _read(shown)
-    things = shown.motions() if hasattr(shown, "motions") else [shown]  # modes: one each
+    listed = list(shown) if isinstance(shown, list | tuple) else [shown]
+    things = [_read(thing) if isinstance(thing, str | os.PathLike) else thing for thing in listed]
+    if q is not None and not (len(things) == 1 and isinstance(things[0], Model)):
+        raise ArgumentError("view: q is given, but what is shown is not one model")
+    things = [x for thing in things for x in (thing.motions() if hasattr(thing, "motions") else [thing])]
     if not things:
         raise ArgumentError(f"view: {type(shown).__name__} is empty")
-    parts = [Still(shown, q)] if isinstance(shown, Model) else [as_animation(thing) for thing in things]
+    parts = [Still(thing, q) if isinstance(thing, Model) else as_animation(thing) for thing in things]
     if in_notebook() if inline is None else inline:
         return Shown(page(parts, autoplay=False), parts[0].model.name, height)
     from alembert.view.served import Viewer

@@ -61,6 +61,8 @@ def _explained(error: Any, data: Any, kinds: Kinds, refine: Refine | None) -> tu
             return place, f"has {error['ctx']['actual_length']} entries, expected {count}"
         case kind:
             expected = _EXPECTED.get(kind) or error["msg"].removeprefix("Input should be ")
+            if kind == "list_type" and isinstance(value, dict):
+                expected += f" of tables: [[{'.'.join(map(str, place))}]] in TOML"
             return place, f"is {described(value)}, expected {expected}"
 
 

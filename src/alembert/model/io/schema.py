@@ -100,7 +100,8 @@ def check_format(source: Source, name: str, version: int) -> None:
     if data.get("format") != name:
         came = described(data["format"]) if "format" in data else "missing"
         kind = name.removeprefix("alembert-")
-        raise source.error(("format",), f'is {came}, expected "{name}"; this is no Alembert {kind}')
+        hint = ": alembert run reads studies" if data.get("format") == "alembert-study" else ""
+        raise source.error(("format",), f'is {came}, expected "{name}"; this is no Alembert {kind}{hint}')
     found = data.get("version")
     if found != version or isinstance(found, bool):
         came = described(found) if "version" in data else "missing"

@@ -12,11 +12,12 @@ step = 0.1
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, StrictStr
+from pydantic import BeforeValidator, Field, StrictStr
 
 from alembert.model import Model
 from alembert.model.io.schema import FileTable, Vector
@@ -36,6 +37,13 @@ from alembert.study.task import (
 
 if TYPE_CHECKING:
     from alembert.simulate import EventRecord
+
+
+def _instant(value: Any) -> Any:
+    """TOML's own dates and times as text; without an offset they are UTC."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class OrbitEntry(FileTable):
@@ -272,7 +280,7 @@ class MissionTask(Task):
     }
 
     type: Literal["mission"] = "mission"
-    epoch: StrictStr = Field(description="UTC, as 2026-03-01T12:00:00.")
+    epoch: Annotated[StrictStr, BeforeValidator(_instant)] = Field(description="UTC, as 2026-03-01T12:00:00.")
     time: Positive = Field(description="How long, s.")
     step: Positive = Field(default=0.1, description="Of the integrator (rk4), s.")
     formulation: Literal["encke", "cowell"] = Field(

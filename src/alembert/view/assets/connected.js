@@ -12,16 +12,21 @@
     }
     player.stage?.setPoses(wanted.poses);
   }
+  const notice = element("p", { className: "notice", role: "status" });
+  document.querySelector("h1").after(notice);
   (async function ask() {
+    let pause = 50;
     try {
       const wanted = await (await fetch("wanted")).json(), player = window.alembert?.players[0];
       if (player && wanted.number > done) {
         done = wanted.number;
         follow(player, wanted);
       }
+      notice.textContent = "";
     } catch {
-      return;  // the picture stays as it is
+      notice.textContent = "The program has ended; the picture stays.";
+      pause = 2000;
     }
-    setTimeout(ask, 50);
+    setTimeout(ask, pause);
   })();
 })();

@@ -149,11 +149,16 @@ class Plot {
   y(v) { return this.h - this.bottom - (this.h - this.top - this.bottom) * ((v - this.low) / (this.high - this.low)); }
 
   at(line, t) {
+    // the value; of many records the least and the greatest of an interval, where they differ by more than a fiftieth
     const time = this.panel.time;
     let a = 0, b = time.length - 1;
     while (b - a > 1) { const m = (a + b) >> 1; if (time[m] <= t) a = m; else b = m; }
+    if (this.panel.thinned) {
+      const ends = [line.data[a - (a % 2)], line.data[a - (a % 2) + 1]].sort((x, y) => x - y);
+      if (ends[1] - ends[0] > 0.02 * Math.max(ends[1], -ends[0])) return ends;
+    }
     const span = time[b] - time[a], s = span > 0 ? Math.min(Math.max((t - time[a]) / span, 0), 1) : 0;
-    return line.data[a] + s * (line.data[b] - line.data[a]);
+    return [line.data[a] + s * (line.data[b] - line.data[a])];
   }
 
   draw(t, playing = false) {
@@ -163,7 +168,7 @@ class Plot {
     const clock = performance.now();
     if (!playing || clock - (this.told || 0) > 120) {  // numbers that change faster cannot be read
       this.told = clock;
-      this.panel.lines.forEach((line, k) => { this.values[k].textContent = shortNumber(this.at(line, t)); });
+      this.panel.lines.forEach((line, k) => { this.values[k].textContent = this.at(line, t).map((y) => shortNumber(y)).join(" … "); });
     }
     if (!this.w) return;
     const g = this.canvas.getContext("2d");
@@ -176,8 +181,8 @@ class Plot {
     g.beginPath(); g.moveTo(this.x(t), this.top); g.lineTo(this.x(t), this.h - this.bottom); g.stroke();
     g.globalAlpha = 1;
     this.panel.lines.forEach((line, k) => {
-      const y = this.at(line, t);
-      if (this.hidden.has(k) || !Number.isFinite(y)) return;
+      const [y, other] = this.at(line, t);
+      if (this.hidden.has(k) || !Number.isFinite(y) || other !== undefined) return;
       g.fillStyle = line.color;
       g.beginPath(); g.arc(this.x(t), this.y(y), 3, 0, 7); g.fill();
     });

@@ -3,10 +3,11 @@
 
 (async function start() {
   const block = document.getElementById("data"), html = document.documentElement;
-  const page = block ? JSON.parse(block.textContent) : await (await fetch("scenes")).json();
+  const main = document.querySelector("main");
+  const page = block ? JSON.parse(block.textContent) : await fetch("scenes").then((answer) => answer.json()).catch(() => null);
+  if (!page) { main.querySelector(".problem").textContent = "The program that this page belongs to has ended."; return; }
   const media = window.matchMedia("(prefers-color-scheme: dark)");
   html.dataset.theme = page.theme === "auto" ? (media.matches ? "dark" : "light") : page.theme;
-  const main = document.querySelector("main");
   main.replaceChildren();
   const tabs = element("div", { role: "tablist", ariaLabel: "scenes" }), players = [], calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   let current = -1;
