@@ -598,10 +598,10 @@ def _failure(problem: TrimProblem, r: Array) -> str:
         if problem.size < model.nv
         else "; free an effort, or start from another guess"
     )
-    owner = next(o for o in model.space if o.v.start <= largest[0] < o.v.stop)
+    worst = next(o for o in model.space if o.v.start <= largest[0] < o.v.stop)
     if held:
         hint = _HOLD
-    if owner.type.kind == "free" and not problem.frames:
+    if worst.type.kind == "free" and not problem.frames:
         hint = "; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' for a frame FOOT"
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
 
