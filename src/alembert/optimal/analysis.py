@@ -43,8 +43,6 @@ UNSTABLE = 1e3
 """errors of single intervals that grow by more do so because the motion is unstable"""
 
 
-JUMP = 0.02
-"""share of what a limited rate allows in an interval, from which on a jump of a control at a node is told"""
 COARSE = 0.1
 """share of the range of a coordinate or speed by which a single interval may be off"""
 
@@ -291,29 +289,6 @@ def _parameter_slope(stages: Stages) -> ca.Function:
         nu = -ca.solve(ca.jacobian(c, z).T, ca.gradient(lagrangian, z))
         slope = slope + ca.jacobian(c, p).T @ nu
     return ca.Function("slope", [x, u, z, after, s, p, costate, y], [ca.densify(slope)])
-
-
-def jump_remark(solution: Solution) -> str:
-    """What to say of controls that jump at nodes although their rates are limited; empty where they hardly do.
-
-    With several values in each interval and none at nodes, a rate is bounded from the last value before a node to the first
-    one after it, and their polynomials may meet the node at two places.
-    """
-    problem, scheme = solution.problem, solution.stages.scheme
-    if scheme.points == 1 or scheme.node_controls or solution.steps < 2:
-        return ""
-    k = np.arange(solution.steps - 1)
-    ends, begins = (solution.control_within(k + i, np.full(len(k), 1.0 - i)) for i in (0, 1))
-    sizes, lengths = np.abs(begins - ends), np.diff(solution.time)[1:]
-    for j, (name, pair) in enumerate(zip(problem.plant.controls, problem.rates, strict=True)):
-        room = JUMP * max(map(abs, pair)) * lengths + 1e-6 * np.abs(ends[:, j]).max()  # what a solver leaves
-        at = int(np.argmax(sizes[:, j] - room))
-        if sizes[at, j] > room[at]:
-            return (
-                f"{name} jumps by {sizes[at, j]:.2g} at the node at t = {solution.time[at + 1]:.4g} s, although its rate is "
-                "limited: 'hermite-simpson' keeps controls continuous, and with more steps jumps become smaller"
-            )
-    return ""
 
 
 def controller(solution: Solution) -> Callable[[float, Array, Array], Array]:

@@ -3,7 +3,8 @@
 A solution that is the guess brings its costates and the multipliers of its bounds and conditions (`warm`). On other nodes
 costates are interpolated, and multipliers along the path, which are integrals over a stage, keep their densities.
 
-Of an outcome is remarked what a solver does not see: controls that zigzag, and steps that turn a joint by half a turn.
+Of an outcome is remarked what a solver does not see: controls that zigzag or jump, and steps that turn a joint by half a
+turn.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from alembert.optimal.dmoc import Dmoc
 
 if TYPE_CHECKING:
     from alembert.optimal.scaling import Units
+    from alembert.optimal.solution import Solution
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -418,6 +420,33 @@ def stiff_remark(stages: Stages, it: Iterate) -> str:
         f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step:.3g} s ({scheme.name!r}): take "
         "transcription='radau' or 'dmoc', or more steps"
     )
+
+
+JUMP = 0.02
+"""share of what a limited rate allows in an interval, from which on a jump of a control at a node is told"""
+
+
+def jump_remark(solution: Solution) -> str:
+    """What to say of controls that jump at nodes although their rates are limited; empty where they hardly do.
+
+    With several values in each interval and none at nodes, a rate is bounded from the last value before a node to the first
+    one after it, and their polynomials may meet the node at two places.
+    """
+    problem, scheme = solution.problem, solution.stages.scheme
+    if scheme.points == 1 or scheme.node_controls or solution.steps < 2:
+        return ""
+    k = np.arange(solution.steps - 1)
+    ends, begins = (solution.control_within(k + i, np.full(len(k), 1.0 - i)) for i in (0, 1))
+    sizes, lengths = np.abs(begins - ends), np.diff(solution.time)[1:]
+    for j, (name, pair) in enumerate(zip(problem.plant.controls, problem.rates, strict=True)):
+        room = JUMP * max(map(abs, pair)) * lengths + 1e-6 * np.abs(ends[:, j]).max()  # what a solver leaves
+        at = int(np.argmax(sizes[:, j] - room))
+        if sizes[at, j] > room[at]:
+            return (
+                f"{name} jumps by {sizes[at, j]:.2g} at the node at t = {solution.time[at + 1]:.4g} s, although its rate is "
+                "limited: 'hermite-simpson' keeps controls continuous, and with more steps jumps become smaller"
+            )
+    return ""
 
 
 def turns_too_far(stages: Stages, it: Iterate) -> bool:

@@ -18,7 +18,6 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal import tuning
-from alembert.optimal.analysis import jump_remark
 from alembert.optimal.conditions import effort
 from alembert.optimal.diagnosis import linearise, not_finite, redundant, unlimited, with_edges
 from alembert.optimal.evaluation import Evaluation
@@ -32,6 +31,7 @@ from alembert.optimal.outcome import (
     Outcome,
     Warm,
     interrupts_kept,
+    jump_remark,
     reporter,
     same_nodes,
     shifted,
