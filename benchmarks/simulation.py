@@ -52,8 +52,7 @@ class Steps:
         state = stepper.initial(q, v)
         self.kernel: Kernel = stepper._kernel
         self.out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
-        numbers = [np.array([x], dtype=float) for x in (0.0, STEP, steps, 1)]
-        self.given = [state, *numbers[:2], np.zeros(model.nv), *numbers[2:]]
+        self.given = stepper.given(state, 0.0, STEP, np.zeros(model.nv), None, steps, 1)
         self.count = steps * (len(q) if q.ndim > 1 else 1)
         self.single = q.ndim == 1
         self.stepper = stepper

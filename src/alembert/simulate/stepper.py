@@ -305,6 +305,28 @@ class Stepper:
             following[self.layout["before"]] = state[self.layout["mean"]]
         return following
 
+    def given(
+        self,
+        state: Array,
+        start: float,
+        h: float,
+        effort: Array,
+        wrench: Array | None,
+        every: int,
+        count: int,
+    ) -> list[Array]:
+        """The arguments of the compiled loop."""
+        numbers = [np.array([x], dtype=float) for x in (start, h, every, count)]
+        return [
+            state,
+            *numbers[:2],
+            effort,
+            *([] if wrench is None else [wrench]),
+            *(self._parameters if self.plant.form is None else [self.plant.form.numbers]),
+            *([] if self.sampling is None else self.sampling.draws(self.number(state))),
+            *numbers[2:],
+        ]
+
     def _run(
         self,
         kernel: Kernel,
@@ -317,16 +339,7 @@ class Stepper:
         count: int,
         out: Array,
     ) -> None:
-        numbers = [np.array([x], dtype=float) for x in (start, h, every, count)]
-        given = [
-            state,
-            *numbers[:2],
-            effort,
-            *([] if wrench is None else [wrench]),
-            *(self._parameters if self.plant.form is None else [self.plant.form.numbers]),
-            *([] if self.sampling is None else self.sampling.draws(self.number(state))),
-            *numbers[2:],
-        ]
+        given = self.given(state, start, h, effort, wrench, every, count)
         kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))
         if state.ndim == 1 and all(
             x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)
