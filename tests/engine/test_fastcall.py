@@ -146,10 +146,15 @@ def test_references_are_counted_right(kernel, state):
     for name, (function, arguments) in calls.items():
         watched = [*arguments, function, descriptor, np.ndarray]
         function(*arguments)
-        before = [sys.getrefcount(y) for y in watched]
-        for _ in range(1000):
-            function(*arguments)
-        after = [sys.getrefcount(y) for y in watched]
+        gc.collect()
+        gc.disable()  # what other tests left would be counted where it is freed meanwhile
+        try:
+            before = [sys.getrefcount(y) for y in watched]
+            for _ in range(1000):
+                function(*arguments)
+            after = [sys.getrefcount(y) for y in watched]
+        finally:
+            gc.enable()
         assert before == after, name
         with pytest.raises((ArgumentError, TypeError)):
             function(*arguments, *arguments)
