@@ -107,6 +107,16 @@ def test_an_orbit_that_does_not_go_straight(share):
     assert found.iterations < 6
     exactly = {name: 0.0 if abs(x) < 1e-6 else x for name, x in end.items()}
     assert Problem(system, share * turn, start=start, end=exactly).solve(40).cost == pytest.approx(found.cost)
+    within = {name: (x - 1.0, x + 1.0) for name, x in end.items()}
+    near = Problem(system, share * turn, start=start, end=within).solve(40)
+    assert near.cost == pytest.approx(found.cost, rel=1e-3)  # a metre of the hundred kilometres, twice
+    if share == 0.5:  # an end that is no place
+        beyond = Problem(system, share * turn, start=start, end={"x": (-np.inf, end["x"])}).solve(40)
+        assert beyond.success
+        assert beyond.cost < found.cost
+        assert beyond.message.endswith(
+            "begun from the motion that the start leads to by itself: no way led on from a straight one"
+        )
     circle = {"time": found.time, "x": found.x, "controls": 0 * found.controls}
     again = Problem(system, share * turn, start=start, end=end).solve(40, transcription="radau", guess=circle)
     assert found.cost == pytest.approx(

@@ -169,9 +169,8 @@ def _coming_back(problem: Problem) -> Guess | None:
     it: a turn of an orbit, where a straight one is slow or goes through the Earth."""
     begin = straight(problem)
     names = problem.plant.tangent_names
-    asked = [
-        k for k, name in enumerate(names) if any(r.component == name and r.is_equation for r in problem.end)
-    ]
+    ranged = {row.component for row in problem.end if np.isfinite([row.lower, row.upper]).all()}
+    asked = [k for k, name in enumerate(names) if name in ranged]
     if problem.model is not None or problem.is_free or not asked:
         return None
     x, u, p = ca.SX(begin.points[0]), ca.SX(begin.controls[0]), ca.SX(problem.parameters)
