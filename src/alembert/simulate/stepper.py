@@ -151,7 +151,7 @@ class Stepper:
         before[..., 0] = n - 1
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
         kernel = self._starter if self.past else self._kernel
-        self._run(kernel, self.given(before, self.time(n), 0.0, effort, wrench, 1, 1), out)
+        self._run(kernel, before, self.time(n), 0.0, effort, wrench, 1, 1, out)
         found = state.copy()
         for part in ("remembered", "x") if self.system.pulses else ("remembered",):
             found[..., self.layout[part]] = out[..., 0, self.layout[part]]
@@ -233,7 +233,7 @@ class Stepper:
         """`count` records, `every` steps apart, into the first rows of `out` (..., RECORDS, size)."""
         starting = self.known(state) < self.past
         kernel = self._starter if starting else self._kernel
-        self._run(kernel, self.given(state, self.start, self.h, effort, wrench, every, count), out)
+        self._run(kernel, state, self.start, self.h, effort, wrench, every, count, out)
         if self.system.constrained and not np.isfinite(self.motion(out[..., :count, :])).all():
             for row in range(count):
                 for _ in range(every):
@@ -245,7 +245,7 @@ class Stepper:
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
 
         def step(state: Array) -> Array:
-            self._run(kernel, self.given(state, self.start, self.h, effort, wrench, 1, 1), out)
+            self._run(kernel, state, self.start, self.h, effort, wrench, 1, 1, out)
             return out[..., 0, :].copy()
 
         def lost(following: Array) -> Array:
@@ -327,8 +327,19 @@ class Stepper:
             *numbers[2:],
         ]
 
-    def _run(self, kernel: Kernel, given: list[Array], out: Array) -> None:
-        state, (every, count) = given[0], (float(x[0]) for x in given[-2:])
+    def _run(
+        self,
+        kernel: Kernel,
+        state: Array,
+        start: float,
+        h: float,
+        effort: Array,
+        wrench: Array | None,
+        every: int,
+        count: int,
+        out: Array,
+    ) -> None:
+        given = self.given(state, start, h, effort, wrench, every, count)
         kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))
         if state.ndim == 1 and all(
             x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)
@@ -396,7 +407,7 @@ class Stepper:
             return self.python_step(state, effort, t, dt)
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
         kernel = self._starter if self.past else self._kernel
-        self._run(kernel, self.given(state, t, dt, effort, wrench, 1, 1), out)
+        self._run(kernel, state, t, dt, effort, wrench, 1, 1, out)
         return out[..., 0, :]
 
 
