@@ -205,11 +205,9 @@ def _finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite (or a sum overflows); quick for the few numbers of one state."""
     if x.ndim == 1 and len(x) < 100:
         return isfinite(sum(x.tolist()))
-    flat = x.ravel()
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # large numbers are looked at one by one, not warned of
-        return isfinite(flat.dot(flat))
+    return isfinite(
+        np.vdot(x, x)
+    )  # which warns of no overflow, as `dot` does: large numbers are looked at one by one
 
 
 class Evaluator(Arguments, Failures):
