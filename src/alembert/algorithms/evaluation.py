@@ -205,9 +205,7 @@ def _finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite (or a sum overflows); quick for the few numbers of one state."""
     if x.ndim == 1 and len(x) < 100:
         return isfinite(sum(x.tolist()))
-    return isfinite(
-        np.vdot(x, x)
-    )  # which warns of no overflow, as `dot` does: large numbers are looked at one by one
+    return isfinite(np.vdot(x, x))  # unlike `dot` it does not warn where squares overflow
 
 
 class Evaluator(Arguments, Failures):
