@@ -161,13 +161,16 @@ class Moment:
     `speed("elbow")` and `effort("elbow")`, `frame("tip")`, `velocity("tip")`, what a sensor reads by `reading("imu")`, and
     `model.symbolic` for anything else. For a system of the user's:
     `t`, and every state and control as an attribute under its name. `parameters` are those of the model or
-    system, `duration` the whole time.
+    system, `duration` the whole time. Speeds that follow from momenta are made when they are asked for (`_speeds`).
     """
 
     def __init__(self, **known: Any) -> None:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "v" and "_speeds" in self.__dict__:
+            self.__dict__["v"] = self._speeds()
+            return self.v
         if name in ("_model", "_parameters"):
             raise AttributeError(
                 "this is a moment of a System, which has no joints and frames; name its states"
@@ -431,7 +434,7 @@ class Mechanics:
         return Moment(
             t=t,
             q=x[:nq],
-            v=x[nq:],
+            _speeds=lambda: self.speeds(x, p),
             tau=self.effort(u),
             controls=u,
             parameters=p[: p.numel() - len(self.numbers)],
@@ -470,10 +473,6 @@ class Momenta(Mechanics):
     def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
         nq = self.model.nq
         return self.shared.symbolic.solve_mass_matrix(x[:nq], x[nq:], parameters=self.shared_values(p))
-
-    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
-        point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
-        return super().moment(t, point, u, p, **more)
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """q' = v, p' = tau - bias(q, v) + M' v; with what else holds, M a + M' v."""
