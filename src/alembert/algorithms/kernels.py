@@ -81,8 +81,9 @@ def totals_of_nothing(program: Program) -> dict[str, ca.SX]:
 def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) -> ca.Function:
     """The graph as a CasADi function of its inputs (matrices where an argument has two dimensions)."""
     symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
-    with_parameters = bool(tree.model.parameters)
-    values = symbols if with_parameters else [*symbols, ca.SX(0, 1)]
+    if tree.model.parameters:
+        symbols[-1] = tree.parameter_symbols
+    values = symbols if tree.model.parameters else [*symbols, ca.SX(0, 1)]
     outputs = [ca.densify(value) for value in graph(*values)]
     return ca.Function(name, symbols, outputs)
 
