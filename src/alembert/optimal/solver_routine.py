@@ -532,6 +532,7 @@ class SolverRoutine:
                 "R": self._after("R", m * m, N - 1),
             },
             **{"C": self.buffer("C", last * n), "c": self.buffer("c", last)},
+            **{"squares": self.buffer("squares", n * n)},
             **{"rho": self.buffer("rho", 1), "shift": self.buffer("shift", 1)},
         }
         left: dict[str, Buffer] = {
@@ -561,7 +562,10 @@ class SolverRoutine:
                 *(self.buffer("weights", columns), self.buffer("step_costates", n), self.buffer("closed", 1)),
             ],
         )
+        C = ca.SX.sym("C", last, n)
+        squares = ca.Function("squares", [C], [ca.densify(ca.tril2symm(ca.tril(C.T @ C)))])
         return [
+            self._call("squares", squares, [places["C"]], [places["squares"]]),
             self._kernel("opening", opening, places, left),
             self._constant("not_yet", "definite", [1.0]),
             Each(
