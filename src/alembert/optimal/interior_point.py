@@ -53,7 +53,7 @@ class Restoration:
     def begin(self, mu: float, *, anew: bool = True) -> None:
         """If `anew`, slacks begin at what they bound, pushed off their bounds: those at one would stop each step."""
         newton = self.newton
-        newton._scale[0], newton.mu, newton._curved = 0.0, mu, False
+        newton._scale[0], newton.mu = 0.0, mu
         self._weight = 10.0
         newton._duals[...] = 0.0
         if anew and (newton.it.path.slack.size or newton.it.last.slack.size):

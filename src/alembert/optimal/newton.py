@@ -98,8 +98,6 @@ class Newton:
         N, nd = self._d.shape
         self.numbers["settings"][1:] = mu, self._duals.size, N * nd, len(self.last.c) > 0
         self.sweep.reach = Reach()
-        self._curved = False
-        """whether the blocks of the Hessian that never change are in place"""
         for name in (self._here, self._there, self._duals, self._step, self.sweep.found):
             name[...] = 0.0
         for name in (self._scale, self._dual, self._taken, self.inner):
@@ -155,7 +153,6 @@ class Newton:
             measure(self)
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
-        self._curved = False
         for mark, value in zip(marks, kept, strict=True):
             mark[...] = value
 
@@ -273,7 +270,7 @@ class Newton:
             **{"z_0": self._z_0, "D": lin.D, "d_0": self._d_0, "g": self._g, "G": self._G},
             **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z},
         }
-        condensing, bending = [], []
+        condensing = []
         places: list[tuple[Any, ...]] = []
         for own, where, units, p_own in zip(e.parts, wheres, self.units.parts, self._ps, strict=True):
             x, after = it.x[:-1][where], it.x[1:][where]
@@ -282,12 +279,7 @@ class Newton:
             given = [*place, units.stage, it.costates[1:][where], self._scale, *(b[where] for b in bounds)]
             wanted = {name: array[where] for name, array in results.items()}
             condensing.append(own.condense(len(x), given, wanted))
-            if own.curvature is not None:
-                constant = [results[name][where] for name in own.constant]
-                given = [*place[:3], s[where], p_own, units.stage, self._scale]
-                bending.append(own.curvature.bind(len(x), given, constant))
-        self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
-        self._same_Q, self._Q_0 = "Q" in e.parts[0].constant, lin.Q[0]
+        self._condense, self._Q_0 = _all(condensing), lin.Q[0]
         self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
         charting = []
         for own, where, count, place, _ in places:
@@ -416,14 +408,8 @@ class Newton:
 
     def linearise(self) -> None:
         began = time.perf_counter()
-        if self._curvature is not None and not self._curved:
-            self._curvature()
-            self._first_Q = self._Q_0.copy()
-            self._curved = True
         self._condense()
         self._ends()
-        if self._same_Q:
-            self._Q_0[...] = self._first_Q
         self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
@@ -638,7 +624,7 @@ class Newton:
 
     def with_cost(self, mu: float) -> Merit:
         """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""
-        self._scale[0], self.mu, self._curved = self.scale, mu, False
+        self._scale[0], self.mu = self.scale, mu
         return self.try_(0.0)
 
     def estimate_multipliers(self) -> None:
@@ -655,7 +641,6 @@ class Newton:
             lin.N += H[:, :n, n:]
             lin.R += H[:, n:, n:]
             lin.Q[-1] += self._end_D.T @ (end_held[:, None] * self._end_D)
-        self._curved = False
         lin.q[:-1], lin.r[...] = self._slopes
         lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
         lin.b[...], lin.push[...], self.first.c[...], self.last.c[...] = 0.0, 0.0, 0.0, 0.0

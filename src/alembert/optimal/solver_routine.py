@@ -229,7 +229,6 @@ class SolverRoutine:
                 ("dz", N * stages.sizes[2]), ("ds", N * nd), ("end_ds", rows), ("own_slack", N * nd),
                 ("end_slack", rows), ("own_low", N * nd), ("own_high", N * nd),
             ) if size),
-            *self._curvature(),
             *self._trial(),
             *self._copy([("d", "new_d", N * nd), ("rows", "new_rows", rows)]),
             self._constant("settings", "settings", settings),
@@ -264,17 +263,6 @@ class SolverRoutine:
             for target, source, size in pairs
             if size
         ]
-
-    def _curvature(self) -> list[Step]:
-        kernel = self.evaluation.curvature
-        if kernel is None:
-            return []
-        results = {r.name: self._record(r.name, r.size) for r in kernel.results}
-        N, n = self.stages.count, self.stages.sizes[0]
-        found: list[Step] = [Each(N, [self._kernel("curvature", kernel, self._stage_places(), results)])]
-        if "Q" in self.evaluation.constant:
-            found.append(Copy(self.buffer("Q", (N + 1) * n * n), self.buffer("first_Q", n * n), n * n))
-        return found
 
     def _enter(self) -> list[Step]:
         """Slacks and multipliers for the barrier mu."""
@@ -325,11 +313,7 @@ class SolverRoutine:
             **{"D": self.buffer("end_D", rows * n), "H": self._after("Q", n * n, N)},
             "found": self.buffer("errors", 7),
         }
-        before: list[Step] = []
-        if "Q" in e.constant:
-            before = [Copy(self.buffer("first_Q", n * n), self.buffer("Q", n * n), n * n)]
         return [
-            *before,
             Each(N, [self._kernel("condensed", e.condensed, self._stage_places(), results)]),
             self._kernel("ends", e.ends, self._end_places(), at_ends),
             self.own("curved", {"Q": n * n, "H_0": n * n}, {"Q_0": n * n}, lambda Q, H_0: [Q + H_0]),
