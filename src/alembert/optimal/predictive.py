@@ -24,7 +24,7 @@ from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
 from alembert.optimal.plant import Mechanics, depends_on_time
 from alembert.optimal.solution import Solution
-from alembert.optimal.solve import check
+from alembert.optimal.solve import SolverOptions
 from alembert.simulate import Sampled
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class PredictiveController:
             raise ArgumentError(
                 "PredictiveController: reads needs `estimate`, a function of t and what the sensors gave, to q and v"
             )
-        check(1, "sweep", tolerance, iterations, "auto", time_limit)
+        SolverOptions(tolerance=tolerance, iterations=iterations, time_limit=time_limit)
         if not (isinstance(feasible, int | float) and feasible >= 0):
             raise ArgumentError(
                 f"PredictiveController: feasible is {feasible!r}, expected a number from 0 on"

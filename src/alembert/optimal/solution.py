@@ -256,7 +256,7 @@ class Solution(Solved):
         """(N + 1, nv)"""
         model = self._model("v")
         rest = self._points[:, model.nq :]
-        if not isinstance(self.stages.plant, Momenta):
+        if not self._in_momenta:
             return rest
         return self._tree.solve_mass_matrix(self.q, rest, parameters=self.problem.parameter_values)
 
@@ -264,11 +264,16 @@ class Solution(Solved):
     def momenta(self) -> Array:
         """Generalised momenta M(q) v, (N + 1, nv); with DMOC those of the discrete Legendre transform."""
         model = self._model("momenta")
-        if isinstance(self.stages.plant, Momenta):
+        if self._in_momenta:
             return self._points[:, model.nq :]
         return np.einsum(
             "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
         )
+
+    @property
+    def _in_momenta(self) -> bool:
+        """Whether the transcription has (q, p) for points."""
+        return isinstance(self.stages.plant, Momenta)
 
     @property
     def _tree(self) -> Model:
@@ -320,7 +325,7 @@ class Solution(Solved):
         """(N, nv): of all degrees of freedom over each interval [N m, N]."""
         model = self._model("efforts")
         tau = np.zeros((self.steps, model.nv))
-        tau[:, list(self.stages.plant.driven)] = self.controls  # type: ignore[attr-defined]
+        tau[:, list(self.problem.plant.driven)] = self.controls  # type: ignore[union-attr]
         return tau
 
     def _model(self, what: str) -> Model:

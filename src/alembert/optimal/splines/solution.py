@@ -56,6 +56,8 @@ class SplineSolution(Solution):
     at the nodes and in between. `slopes` says whether slopes came from "tangent" or "adjoint" sweeps.
     """
 
+    _in_momenta = False
+
     def __init__(self, rows: SplineRows, found: Found, seconds: dict[str, float]) -> None:
         shooting = rows.shooting
         self.problem, self._shooting, self._rows = shooting.problem, shooting, rows
@@ -102,13 +104,6 @@ class SplineSolution(Solution):
         return self._states[1]
 
     @cached_property
-    def momenta(self) -> Array:
-        """Generalised momenta M(q) v, (N + 1, nv)."""
-        return np.einsum(
-            "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
-        )
-
-    @cached_property
     def _between(self) -> scipy.interpolate.CubicSpline:
         """Efforts over the shares of the time, from those at the nodes."""
         return scipy.interpolate.CubicSpline(np.arange(self.steps + 1) / self.steps, self.node_controls)
@@ -117,13 +112,6 @@ class SplineSolution(Solution):
     def controls(self) -> Array:
         """(N, m): means over the intervals."""
         return np.diff(self._between.antiderivative()(self._between.x), axis=0) * self.steps
-
-    @cached_property
-    def efforts(self) -> Array:
-        """(N, nv): of all degrees of freedom, means over the intervals [N m, N]."""
-        tau = np.zeros((self.steps, self._shooting.model.nv))
-        tau[:, self._shooting.driven] = self.controls
-        return tau
 
     def control_within(self, k: Any, share: Any) -> Array:
         """The controls in interval k, at a share from 0 to 1 of it."""
