@@ -170,6 +170,11 @@ class Evaluation:
             self.ends, self.ends_trial = self.end_kernels(stages, self.tangent, self.tangent)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether points are moved as their chart has it."""
+        return self.tangent.is_plain
+
+    @property
     def parts(self) -> tuple[Evaluation, ...]:
         """Of the stages' own parts: itself, unless there are phases."""
         return (self,)
@@ -375,7 +380,7 @@ class Evaluation:
         if ca.Function("slopes", [symbol, *free], [c, G]).n_instructions() > LARGEST_INNER:
             return z
         Q, R = ca.qr(G)
-        newton = ca.Function("newton", [symbol, *free], [c, symbol - _backward(ca.densify(R), Q.T @ c)])
+        newton = ca.Function("newton", [symbol, *free], [c, symbol - ca.solve(R, Q.T @ c)])
         if newton.n_instructions() > LARGEST_INNER:
             return z
         here, after = newton(z, *free)
@@ -394,9 +399,8 @@ class Evaluation:
         gap, implicit, F, slope, C, D, along = near.first
         if nz:
             Q, R = ca.qr(C[:, fixed:])
-            lower = ca.densify(R).T
-            nus = -Q @ _forward(lower, along[fixed:, :])
-            Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
+            nus = -Q @ ca.solve(R.T, along[fixed:, :])
+            Z = -ca.solve(R, Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
         H = near.second(nus, near.known)
@@ -589,25 +593,3 @@ def _first(v: ca.SX, count: int) -> ca.SX:
 
 def _rest(v: ca.SX, first: int) -> ca.SX:
     return v[first:] if first < v.numel() else ca.SX(0, 1)
-
-
-def _forward(L: ca.SX, b: ca.SX) -> ca.SX:
-    """L^-1 b for a lower triangular matrix."""
-    rows: list[ca.SX] = []
-    for i in range(L.shape[0]):
-        value = b[i, :]
-        for j in range(i):
-            value = value - L[i, j] * rows[j]
-        rows.append(value / L[i, i])
-    return ca.vertcat(*rows)
-
-
-def _backward(R: ca.SX, b: ca.SX) -> ca.SX:
-    """R^-1 b for an upper triangular matrix."""
-    rows: dict[int, ca.SX] = {}
-    for i in reversed(range(R.shape[0])):
-        value = b[i, :]
-        for j in range(i + 1, R.shape[0]):
-            value = value - R[i, j] * rows[j]
-        rows[i] = value / R[i, i]
-    return ca.vertcat(*(rows[i] for i in range(R.shape[0])))

@@ -174,7 +174,7 @@ class InteriorPoint:
         alpha, best, waited, still = 0.0, np.inf, 0, 0
         self._returns, self._missed, self._ended = 0, np.inf, -1.0
         self._safe = kept = (merit, newton.state())
-        slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
+        slope, exactly = np.inf, self.evaluation.is_plain and not newton.has_equations
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
             while True:

@@ -22,7 +22,6 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
 from alembert.optimal.outcome import NO_SLOPE, Iterate, Residuals, Warm
-from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.search_graphs import bound_decisions
 from alembert.optimal.stages import Stages
@@ -51,7 +50,7 @@ class Newton:
         """limits that `_bounds` are made of"""
         self._bounds_mu = mu
         self._bounds: tuple[Array, ...] = ()
-        self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
+        self.stages, self.units = stages, Units.ones(stages)
         self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
         self._ps = [part.stages.parameters.copy() for part in stages.parts]
         N, (n, m, nz, nd) = stages.count, stages.sizes
@@ -156,35 +155,6 @@ class Newton:
         for mark, value in zip(marks, kept, strict=True):
             mark[...] = value
 
-    @property
-    def tangents(self) -> list[StepTangent]:
-        """Of each part of the stages."""
-        return [e.tangent for e in self._parts]
-
-    @property
-    def by_z(self) -> Array:
-        """How z depends on states and controls."""
-        return self._Z
-
-    @property
-    def of_z(self) -> Array:
-        """dc/dz"""
-        return self._G
-
-    @property
-    def of_end(self) -> Array:
-        """The slope of what is bounded at the end."""
-        return self._end_D
-
-    @property
-    def of_cost(self) -> Array:
-        """Its slope in all stages; and at the end, `of_final`."""
-        return self._g
-
-    @property
-    def of_final(self) -> Array:
-        return self._gradient
-
     def _place(self, *points: tuple[int, ...]) -> None:
         """Room for the iterate, and beside it for a trial, each in one piece."""
         stages = self.stages
@@ -286,7 +256,7 @@ class Newton:
             nodes = slice(where.start, where.stop + int(where.stop == N))
             both = [self._in_chart[nodes], self._from_chart[nodes]]
             charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
-        self._chart = None if self.tangent.is_plain else _all(charting)
+        self._chart = None if e.is_plain else _all(charting)
         limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
         end_limits, self._longest = folded[0], folded[N]
         self._steps = e.steps.bind(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
@@ -128,10 +129,8 @@ class PredictiveController:
                 "PredictiveController: forces or gravity depend on the time, which begins at 0 in every sample; give the "
                 "problem such that do not"
             )
-        for name, value in (("period", period), ("delay", delay)):
-            positive = isinstance(value, int | float) and np.isfinite(value) and value >= 0
-            if not positive or (name == "period" and value == 0):
-                raise ArgumentError(f"PredictiveController: {name} is {value!r}, expected seconds")
+        real("PredictiveController", "period", period, "seconds", over=0.0)
+        real("PredictiveController", "delay", delay, "seconds", least=0.0)
         if reads and estimate is None:
             raise ArgumentError(
                 "PredictiveController: reads needs `estimate`, a function of t and what the sensors gave, to q and v"

@@ -35,12 +35,13 @@ import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.stage_loop import SHARED, StageLoop
-from alembert.optimal.closure import Closure, conditions, place, solve
+from alembert.optimal.closure import Closure, conditions, place
 from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import classical_step
 from alembert.optimal.search_graphs import column
+from alembert.sweeps.dynamics import Factor
 
 Array = np.ndarray
 
@@ -306,7 +307,7 @@ class Shooting:
         free = symbolic.forward_dynamics(q, v, ca.SX.zeros(self.model.nv), parameters=known)
         G = ca.vertcat(closure.jacobian(q, p), ca.sparsify(ca.SX(np.eye(self.model.nv)[self.driven])))
         Y = symbolic.inverse_mass_matrix(q, parameters=known) @ G.T
-        reactions = solve(G @ Y, ca.vertcat(closure.accelerations(t, q, v, p), given) - G @ free)
+        reactions = Factor(G @ Y).solve(ca.vertcat(closure.accelerations(t, q, v, p), given) - G @ free)
         return free + Y @ reactions, reactions[len(closure.names) :]
 
     def _project(self, x: ca.SX, y: ca.SX, t: ca.SX, T: ca.SX, p: ca.SX) -> ca.SX:
@@ -318,7 +319,7 @@ class Shooting:
 
         def back(q: ca.SX, off: ca.SX) -> ca.SX:
             G = closure.jacobian(q, p)[:, self.passive]
-            return G.T @ solve(G @ G.T, off)
+            return G.T @ Factor(G @ G.T).solve(off)
 
         for _ in range(NEWTON):
             q, _, _ = self._whole(x, y, T)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, NumericalError
 from alembert.optimal import guess as guesses
 from alembert.optimal.diagnosis import Dependencies, Violation, badly_scaled, violated
@@ -249,10 +250,11 @@ def solve_splines(
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say so.
     Interrupting (Ctrl-C) returns the best iterate.
     """
-    _whole("steps", steps, 1)
-    _whole("degree", degree, 3, "; accelerations of lower degrees jump")
-    _whole("control_points", control_points, degree + 1, " (degree + 1)")
-    _whole("iterations", iterations, 1)
+    for name, value, least, why in (
+        *(("steps", steps, 1, ""), ("degree", degree, 3, "; accelerations of lower degrees jump")),
+        *(("control_points", control_points, degree + 1, " (degree + 1)"), ("iterations", iterations, 1, "")),
+    ):
+        whole("solve_splines", name, value, f"a whole number of at least {least}{why}", least=least)
     if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
         raise ArgumentError(f"solve_splines: tolerance is {tolerance!r}, expected a number between 0 and 1")
     began = time.perf_counter()
@@ -359,10 +361,3 @@ def _moved(shooting: Shooting, point: Array) -> Array:
     d = shooting.plant.chart.difference(first, point)
     passive = [*shooting.passive, *(nv + k for k in shooting.passive)]
     return d[[passive[k] for k in shooting.open]]
-
-
-def _whole(name: str, value: Any, least: int, why: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(
-            f"solve_splines: {name} is {value!r}, expected a whole number of at least {least}{why}"
-        )
