@@ -52,8 +52,7 @@ class JumpNoise:
     jump: Field
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.rate, int | float) and 0 <= self.rate < np.inf):
-            raise ArgumentError(f"JumpNoise: rate is {self.rate!r}, expected jumps per second, zero or more")
+        real("JumpNoise", "rate", self.rate, "jumps per second, zero or more", least=0.0)
 
 
 class FeedbackOnGrid:

@@ -22,7 +22,6 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
 from alembert.optimal.outcome import NO_SLOPE, Iterate, Residuals, Warm
-from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.search_graphs import bound_decisions
 from alembert.optimal.stages import Stages
@@ -51,7 +50,7 @@ class Newton:
         """limits that `_bounds` are made of"""
         self._bounds_mu = mu
         self._bounds: tuple[Array, ...] = ()
-        self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
+        self.stages, self.units = stages, Units.ones(stages)
         self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
         self._ps = [part.stages.parameters.copy() for part in stages.parts]
         N, (n, m, nz, nd) = stages.count, stages.sizes
@@ -98,8 +97,6 @@ class Newton:
         N, nd = self._d.shape
         self.numbers["settings"][1:] = mu, self._duals.size, N * nd, len(self.last.c) > 0
         self.sweep.reach = Reach()
-        self._curved = False
-        """whether the blocks of the Hessian that never change are in place"""
         for name in (self._here, self._there, self._duals, self._step, self.sweep.found):
             name[...] = 0.0
         for name in (self._scale, self._dual, self._taken, self.inner):
@@ -155,38 +152,8 @@ class Newton:
             measure(self)
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
-        self._curved = False
         for mark, value in zip(marks, kept, strict=True):
             mark[...] = value
-
-    @property
-    def tangents(self) -> list[StepTangent]:
-        """Of each part of the stages."""
-        return [e.tangent for e in self._parts]
-
-    @property
-    def by_z(self) -> Array:
-        """How z depends on states and controls."""
-        return self._Z
-
-    @property
-    def of_z(self) -> Array:
-        """dc/dz"""
-        return self._G
-
-    @property
-    def of_end(self) -> Array:
-        """The slope of what is bounded at the end."""
-        return self._end_D
-
-    @property
-    def of_cost(self) -> Array:
-        """Its slope in all stages; and at the end, `of_final`."""
-        return self._g
-
-    @property
-    def of_final(self) -> Array:
-        return self._gradient
 
     def _place(self, *points: tuple[int, ...]) -> None:
         """Room for the iterate, and beside it for a trial, each in one piece."""
@@ -273,7 +240,7 @@ class Newton:
             **{"z_0": self._z_0, "D": lin.D, "d_0": self._d_0, "g": self._g, "G": self._G},
             **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z},
         }
-        condensing, bending = [], []
+        condensing = []
         places: list[tuple[Any, ...]] = []
         for own, where, units, p_own in zip(e.parts, wheres, self.units.parts, self._ps, strict=True):
             x, after = it.x[:-1][where], it.x[1:][where]
@@ -282,19 +249,14 @@ class Newton:
             given = [*place, units.stage, it.costates[1:][where], self._scale, *(b[where] for b in bounds)]
             wanted = {name: array[where] for name, array in results.items()}
             condensing.append(own.condense(len(x), given, wanted))
-            if own.curvature is not None:
-                constant = [results[name][where] for name in own.constant]
-                given = [*place[:3], s[where], p_own, units.stage, self._scale]
-                bending.append(own.curvature.bind(len(x), given, constant))
-        self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
-        self._same_Q, self._Q_0 = "Q" in e.parts[0].constant, lin.Q[0]
+        self._condense, self._Q_0 = _all(condensing), lin.Q[0]
         self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
         charting = []
         for own, where, count, place, _ in places:
             nodes = slice(where.start, where.stop + int(where.stop == N))
             both = [self._in_chart[nodes], self._from_chart[nodes]]
             charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
-        self._chart = None if self.tangent.is_plain else _all(charting)
+        self._chart = None if e.is_plain else _all(charting)
         limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
         end_limits, self._longest = folded[0], folded[N]
         self._steps = e.steps.bind(
@@ -416,14 +378,8 @@ class Newton:
 
     def linearise(self) -> None:
         began = time.perf_counter()
-        if self._curvature is not None and not self._curved:
-            self._curvature()
-            self._first_Q = self._Q_0.copy()
-            self._curved = True
         self._condense()
         self._ends()
-        if self._same_Q:
-            self._Q_0[...] = self._first_Q
         self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
@@ -638,7 +594,7 @@ class Newton:
 
     def with_cost(self, mu: float) -> Merit:
         """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""
-        self._scale[0], self.mu, self._curved = self.scale, mu, False
+        self._scale[0], self.mu = self.scale, mu
         return self.try_(0.0)
 
     def estimate_multipliers(self) -> None:
@@ -655,7 +611,6 @@ class Newton:
             lin.N += H[:, :n, n:]
             lin.R += H[:, n:, n:]
             lin.Q[-1] += self._end_D.T @ (end_held[:, None] * self._end_D)
-        self._curved = False
         lin.q[:-1], lin.r[...] = self._slopes
         lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
         lin.b[...], lin.push[...], self.first.c[...], self.last.c[...] = 0.0, 0.0, 0.0, 0.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
@@ -26,8 +27,6 @@ from alembert.optimal.solve import (
     LARGEST_EXACT,
     SolverOptions,
     Transcribed,
-    check,
-    check_options,
     in_time,
     no_nearer,
     remarks,
@@ -83,24 +82,16 @@ def solve_phases(
     guess: Any,
     given: Mapping[str, Any],
 ) -> PhasesSolution:
-    options = _options(given)
+    known = [field.name for field in fields(SolverOptions)]
+    for name in given:
+        if name not in known:
+            raise ArgumentError(unknown("Phases.solve: no option", name, known))
+    options = SolverOptions(**given)
     with interrupts_kept():
         for name, count in counts.items():
-            check(
-                count,
-                options.solver,
-                options.tolerance,
-                options.iterations,
-                options.hessian,
-                options.time_limit,
-            )
-            check_options(options.solver, options.options)
+            whole("solve", "steps", count, "a positive number of intervals")
             if schemes[name] == "splines":
                 raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
-        if options.solver != "sweep" and options.hessian == "gauss-newton":
-            raise UnsupportedError(
-                f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
-            )
         chain = phases.chain(counts, schemes, meshes)
         first, *later = phases.phases.values()
         is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
@@ -143,17 +134,6 @@ def _remark(found: PhasesSolution) -> None:
                 found._fail("no motion of the model")
         for text in filter(None, said):
             found.remark(f"{name}: {text}")
-
-
-def _options(given: Mapping[str, Any]) -> SolverOptions:
-    known: dict[str, Any] = {
-        **{"solver": "sweep", "hessian": "auto", "tolerance": 1e-8, "iterations": 500},
-        **{"progress": None, "time_limit": None, "options": None},
-    }
-    for name in given:
-        if name not in known:
-            raise ArgumentError(unknown("Phases.solve: no option", name, known))
-    return SolverOptions(**(known | dict(given)))
 
 
 def _same(one: Chain, other: Chain) -> bool:

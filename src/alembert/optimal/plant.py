@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.optimal.closure import Closure, solve
+from alembert.optimal.closure import Closure
 from alembert.simulate.elements import Elements, Places
 from alembert.simulate.sensors import Instrument, Measured
+from alembert.sweeps.dynamics import Factor
 from alembert.sweeps.form import ModelForm, form_of
 
 if TYPE_CHECKING:
@@ -239,16 +241,6 @@ def names_of(what: str, given: Any) -> tuple[str, ...]:
     return names
 
 
-def _finite_number(name: str, given: Any) -> float:
-    try:
-        value = float(given)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not np.isfinite(value):
-        raise ArgumentError(f"System: parameter {name!r} is {given!r}, expected a finite number")
-    return value
-
-
 class Plant(Protocol):
     """What a transcription needs."""
 
@@ -293,7 +285,10 @@ class System:
             names_of("System: controls", controls),
         )
         self.units = dict(units or {})
-        self.parameters = tuple((str(k), _finite_number(k, v)) for k, v in (parameters or {}).items())
+        self.parameters = tuple(
+            (str(k), real("System", f"parameter {k!r}", value, "a finite number"))
+            for k, value in (parameters or {}).items()
+        )
         names = [*self.states, *self.controls, *(k for k, _ in self.parameters)]
         for given in names:
             if not str(given).isidentifier() or given in RESERVED:
@@ -457,7 +452,7 @@ class Mechanics:
             return free
         G = self.closure.jacobian(q, p)
         Y = tree.inverse_mass_matrix(q, parameters=known) @ G.T
-        return free + Y @ solve(G @ Y, self.closure.accelerations(t, q, v, p) - G @ free)
+        return free + Y @ Factor(G @ Y).solve(self.closure.accelerations(t, q, v, p) - G @ free)
 
 
 class Momenta(Mechanics):

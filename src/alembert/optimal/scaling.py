@@ -155,7 +155,7 @@ def measure(newton: Newton) -> None:
         if part.stages.following is not None:
             between.append((part, own, units.parts[k - 1], units.parts[k + 1]))
             continue
-        found = _of_part(newton, part, newton.tangents[k].is_plain)
+        found = _of_part(newton, part, newton._parts[k].is_plain)
         for name, values in found.items():
             getattr(own, name)[: len(values)] = values
         if part.stages.own is not None:
@@ -168,7 +168,7 @@ def measure(newton: Newton) -> None:
         for C, x in (
             (newton.first.C, units.x_at(0)),
             (newton.last.C, units.x_at(-1)),
-            (newton.of_end, units.x_at(-1)),
+            (newton._end_D, units.x_at(-1)),
         )
     )
     width = stages.end_upper - stages.end_lower
@@ -218,8 +218,8 @@ class _Measured:
         inputs = [*range(n), *range(full, full + m)] if full > n else slice(n + m)
         return cls(
             *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
-            *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),
-            *(newton.of_z[where, :nz, :nz], is_plain),
+            *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton._Z[where, :nz][:, :, inputs]),
+            *(newton._G[where, :nz, :nz], is_plain),
         )
 
 
@@ -264,8 +264,8 @@ def cost_size(newton: Newton) -> float:
     """By how much the cost changes in all stages together, along its slope and along its curvature, in units of `units`."""
     lin = newton.linear
     w = np.concatenate(newton.units.of_stages(), axis=-1)
-    slope = float((np.abs(newton.of_cost) * w).max(axis=1, initial=0.0).sum())
-    last = float((np.abs(newton.of_final) * newton.units.x_at(-1)).max(initial=0.0))
+    slope = float((np.abs(newton._g) * w).max(axis=1, initial=0.0).sum())
+    last = float((np.abs(newton._gradient) * newton.units.x_at(-1)).max(initial=0.0))
     Q, R = (np.abs(a.diagonal(axis1=1, axis2=2)) for a in (lin.Q, lin.R))
     Q, R = Q * newton.units.x**2, R * newton.units.u**2
     curved = float(Q.max(axis=1, initial=0.0).sum() + R.max(axis=1, initial=0.0).sum())
