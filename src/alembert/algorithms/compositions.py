@@ -31,9 +31,11 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
-from alembert.algorithms.algorithm import Algorithm, GraphInputs, Options, graph_inputs
+from alembert.algorithms.algorithm import Algorithm, GraphInputs, Options, graph_inputs, graph_results
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
+from alembert.engine.kernel import Kernel
+from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import Mode, RolledSource
 from alembert.sensitivity import adjoint_traces, products
@@ -229,6 +231,20 @@ def of_graph(model: Model, algorithm: Algorithm, options: Options) -> Compositio
     shapes = {key: x.shape for key, x in found.items()}
     outputs = tuple(known[key] or f"result {key}" for key in found)
     return Composition(model.compute.tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
+
+
+def kernel(model: Model, algorithm: Algorithm, options: Options, lowering: kernels.Lowering) -> Kernel:
+    """Of a graph: code for each body, or loops over them where it is composed of sweeps."""
+    name, tree = algorithm.name, model.compute.tree
+    c = of_graph(model, algorithm, options) if kernels.is_rolled(tree, None, lowering) else None
+    if c is None:
+        if lowering == "rolled":
+            raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
+        return kernels.graph_kernel(model, name, options, name)
+    places = [model.compute.carrier(frame) for frame in options.wrenches]
+    key = f"{model.fingerprint}:{name}:{options!r}:{places!r}:rolled"
+    inputs, _ = graph_inputs(model, algorithm, options)
+    return Kernel(name, inputs, graph_results(algorithm, c.shapes), key=key, build=c.source)
 
 
 class _NotComposed(Exception):
