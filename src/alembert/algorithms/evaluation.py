@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms import dynamics, frames, kernels
+from alembert.algorithms import compositions, dynamics, frames, kernels
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.dynamics import SWEEP
 from alembert.algorithms.failures import Failures, Physical
@@ -347,9 +347,7 @@ class Evaluator(Arguments, Failures):
         if algorithm.kernel is not None:
             self.kernels[key] = algorithm.kernel(self.model, wrenches, lowering)
         elif algorithm.program is None:
-            if lowering == "rolled":
-                raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
-            self.kernels[key] = kernels.graph_kernel(self.model, name, Options(), name)
+            self.kernels[key] = compositions.kernel(self.model, algorithm, Options(), lowering)
         else:
             names = algorithm.program_inputs
             self.kernels[key] = kernels.program_kernel(
