@@ -8,8 +8,8 @@ With the loop closed, x' = F x + noise of intensity N, cost weight S,
 
     F^T P + P F + S = 0,   F L + L F^T + N = 0,   J = tr(P N)                                                         (2)
 
-give J, the square of an H2 norm, and its slopes in A_c, B_c, C_c (`structured`), and a quasi-Newton method the minimum, begun at
-reductions of the controller of full order.
+give J, the square of an H2 norm, and its slopes in A_c, B_c, C_c (`structured`), and a quasi-Newton method the minimum,
+begun at reductions of the controller of full order.
 Where the slopes vanish, the optimal projection equations hold: with
 
     Qh = L_12 L_22^-1 L_21,   Ph = P_12 P_22^-1 P_21,   X = L_11 - Qh,   Z = P_11 - Ph,   T = Qh Ph (Qh Ph)^#         (3)
