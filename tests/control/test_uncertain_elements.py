@@ -143,7 +143,7 @@ def test_safonovs_margins():
         (lambda: sector("a", 0, 1) + parameter("a", 0, 1), r"'a' is of kind sector and of kind real"),
         (
             lambda: control.append(as_uncertain_system(LAG), LAG) * np.eye(3),
-            r"UncertainSystem: \*: systems of shape \(2, 2\) and \(3, 3\) do not fit",
+            "series: 3 outputs meet 2 inputs",
         ),
         (lambda: as_uncertain_system(LAG).feedback(sign=2), "feedback: sign is 2, expected -1 or 1"),
         (

@@ -488,7 +488,7 @@ def test_optimise(tmp_path):
     assert rows[-1, 1:3] == pytest.approx([1.0, 0.0], abs=1e-7)
     with pytest.raises(al.FileError, match=r"task\.end\.pivt: model 'pendulum' has no joint 'pivt'"):
         run_study(study(tmp_path, options.replace("pivot", "pivt"), model="m.toml"))
-    with pytest.raises(al.FileError, match=r"task\.end\.pivot: expected 1 numbers, got 2"):
+    with pytest.raises(al.FileError, match=r"task\.end\.pivot: expected 1 number \(angle\), got 2"):
         run_study(study(tmp_path, options.replace("1.0", "[1.0, 2.0]"), model="m.toml"))
     with pytest.raises(al.FileError, match=r"task\.free: model 'pendulum' has no joint 'x'"):
         run_study(study(tmp_path, options + '\nfree = ["x"]', model="m.toml"))

@@ -45,9 +45,10 @@ def test_bad_records(tmp_path):
         read_motion(tmp_path / "a.csv", model)
     path = tmp_path / "b.csv"
     for text, message in (
-        ("time,q.pivot\n1,x\n", "no readable table"),
-        ("time,q.pivot\n1\n", "its rows do not have 2 entries each"),
+        ("time,q.pivot\n1,x\n", ":2: could not convert string to float: 'x'"),
+        ("time,q.pivot\n1\n", ":2: has 1 values, expected 2"),
         ("t,q.pivot\n1,2\n", "has no column 'time'"),
+        ("time,q.pivot\n1,2\n2,\n", r"'q\.pivot' of record 2 is nan, expected a number"),
     ):
         path.write_text(text)
         with pytest.raises(FileError, match=message):

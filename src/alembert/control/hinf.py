@@ -357,44 +357,35 @@ def _bisected(low: float, high: float, tolerance: float, holds: Any) -> tuple[fl
 
 def _regular(p: Plant4, wrong: dict[str, str]) -> tuple[Plant4, tuple[str, ...]]:
     """With a small cost or noise where the problem is singular, and the sentences that say so."""
-    n, m1 = p.B1.shape
-    p1, m2, p2 = len(p.C1), p.B2.shape[1], len(p.C2)
-    notes = []
-    small = _SMALL * max(1e-8, float(np.abs(p.C1).max(initial=0.0)), float(np.abs(p.D11).max(initial=0.0)))
-    if "iii" in wrong or "v" in wrong:
-        rows = n * ("v" in wrong) + m2 * ("iii" in wrong)
-        C, D = np.zeros((rows, n)), np.zeros((rows, m2))
-        if "v" in wrong:
-            C[:n] = small * np.eye(n)
-            notes.append(f"{wrong['v']}: a cost of {small:.2g} on the states was added")
-        if "iii" in wrong:
-            D[rows - m2 :] = small * np.eye(m2)
-            notes.append(f"{wrong['iii']}: a cost of {small:.2g} on them was added")
-        p = dataclasses.replace(
-            p,
-            C1=np.vstack([p.C1, C]),
-            D12=np.vstack([p.D12, D]),
-            D11=np.vstack([p.D11, np.zeros((rows, m1))]),
+    notes: list[str] = []
+    for turned, what, on_states, on_others in ((False, "cost", "v", "iii"), (True, "noise", "vi", "iv")):
+        q = _dual(p) if turned else p
+        sizes = (float(np.abs(x).max(initial=0.0)) for x in (q.C1, q.D12 if turned else q.D11))
+        small = _SMALL * max(1e-8, *sizes)
+        n, m = q.B2.shape
+        C, D = np.zeros((0, n)), np.zeros((0, m))
+        if on_states in wrong:
+            C, D = np.vstack([C, small * np.eye(n)]), np.vstack([D, np.zeros((n, m))])
+            notes.append(f"{wrong[on_states]}: a {what} of {small:.2g} on the states was added")
+        if on_others in wrong:
+            C, D = np.vstack([C, np.zeros((m, n))]), np.vstack([D, small * np.eye(m)])
+            notes.append(f"{wrong[on_others]}: a {what} of {small:.2g} on them was added")
+        q = dataclasses.replace(
+            q,
+            C1=np.vstack([q.C1, C]),
+            D12=np.vstack([q.D12, D]),
+            D11=np.vstack([q.D11, np.zeros((len(C), q.B1.shape[1]))]),
         )
-    small = _SMALL * max(1e-8, float(np.abs(p.B1).max(initial=0.0)), float(np.abs(p.D21).max(initial=0.0)))
-    if "iv" in wrong or "vi" in wrong:
-        columns = n * ("vi" in wrong) + p2 * ("iv" in wrong)
-        B, D = np.zeros((n, columns)), np.zeros((p2, columns))
-        if "vi" in wrong:
-            B[:, :n] = small * np.eye(n)
-            notes.append(f"{wrong['vi']}: a noise of {small:.2g} on the states was added")
-        if "iv" in wrong:
-            D[:, columns - p2 :] = small * np.eye(p2)
-            notes.append(f"{wrong['iv']}: a noise of {small:.2g} on them was added")
-        p = dataclasses.replace(
-            p,
-            B1=np.hstack([p.B1, B]),
-            D21=np.hstack([p.D21, D]),
-            D11=np.hstack([p.D11, np.zeros((len(p.C1), columns))]),
-        )
-    if p1 and not m1:
-        raise ArgumentError("hinfsyn: there is no disturbance w")
+        p = _dual(q) if turned else q
     return p, tuple(notes)
+
+
+def _dual(p: Plant4) -> Plant4:
+    """The transposed plant, in which measurements are controls."""
+    return Plant4(
+        p.A.T, p.C1.T, p.C2.T, p.B1.T, p.B2.T, p.D11.T, p.D21.T, p.D12.T, p.D22.T,
+        p.state_names, p.measurement_names, p.control_names,
+    )  # fmt: skip
 
 
 _LONGER, _SHORTER, _LONGEST, _SHORTEST = (

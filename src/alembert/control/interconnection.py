@@ -11,7 +11,6 @@ The loop is well posed where 1 - F D is regular; otherwise the signals of the al
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,23 +36,29 @@ def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) 
 @takes_systems(gains=True, uncertain=True)
 def append(*systems: StateSpace) -> StateSpace:
     """Side by side: block diagonal. Names that come twice get a number."""
-    if has_elements(*systems):
-        from alembert.control import uncertain_systems as several
+    systems = _of_one_kind("append", systems)
+    if not has_elements(*systems):
+        return _side_by_side("append", systems)
+    p, m = (sum(G.shape[k] for G in systems) for k in (0, 1))
+    kinds = ("input_names", "input_units", "output_names", "output_units")
+    inputs, iu, outputs, ou = ([x for G in systems for x in getattr(G, kind)] for kind in kinds)
+    named = arguments.distinct(inputs), iu, arguments.distinct(outputs), ou
+    return _joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p), None, *named)
 
-        common_dt("append", systems)
-        made: Any = several.side_by_side(*(several.as_uncertain_system(G) for G in systems))
-        return made
-    return _side_by_side("append", *systems)
 
-
-def _side_by_side(function: str, *systems: StateSpace) -> StateSpace:
-    for G in systems:
-        if not isinstance(G, StateSpace):
-            raise ArgumentError(
-                f"{function}: {type(G).__name__} is no system; give systems one by one, numbers as `static`"
-            )
+def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> Sequence[StateSpace]:
+    """All of them with elements, where one has some."""
     if not systems:
         raise ArgumentError(f"{function}: no system was given")
+    if not has_elements(*systems):
+        return systems
+    from alembert.control.uncertain_systems import as_uncertain_system
+
+    made: list[Any] = [as_uncertain_system(G) for G in systems]
+    return made
+
+
+def _side_by_side(function: str, systems: Sequence[StateSpace]) -> StateSpace:
     dt = common_dt(function, systems)
     blocks = [scipy.linalg.block_diag(*(getattr(G, name) for G in systems)) for name in "ABCD"]
     n, m, p = (sum(x) for x in zip(*((G.order, G.shape[1], G.shape[0]) for G in systems), strict=True))
@@ -72,14 +77,19 @@ def _side_by_side(function: str, *systems: StateSpace) -> StateSpace:
 @takes_systems(gains=True, uncertain=True)
 def series(*systems: StateSpace) -> StateSpace:
     """One after the other, the first one first: `series(G, H)` is H G."""
-    if has_elements(*systems):
-        return functools.reduce(lambda found, G: G * found, systems)
-    found = systems[0]
-    for G in systems[1:]:
+    found, *others = _of_one_kind("series", systems)
+    for G in others:
         if G.shape[1] != found.shape[0]:
             raise ArgumentError(f"series: {found.shape[0]} outputs meet {G.shape[1]} inputs")
         same_units("series", found.output_names, found.output_units, G.input_names, G.input_units)
-        both = _side_by_side("series", found, G)
+        if has_elements(found):
+            (p, m), (q, k) = found.shape, G.shape
+            F = np.block([[np.zeros((m, p + q))], [np.eye(k), np.zeros((k, q))]])
+            E, L = np.eye(m + k, m), np.eye(q, p + q, p)
+            outer = found.input_names, found.input_units, G.output_names, G.output_units
+            found = _joined("series", (found, G), F, E, L, None, *outer)
+            continue
+        both = _side_by_side("series", (found, G))
         A, B, C, D = G.matrices
         a, b, c, d = found.matrices
         found = dataclasses.replace(
@@ -102,32 +112,23 @@ def product(first: StateSpace, then: StateSpace) -> StateSpace:
         return series(first, then)
     one, many = (first, then) if first.shape == (1, 1) else (then, first)
     each = append(*[one] * min(many.shape))
-    found = series(many, each) if len(each.D) == many.shape[0] else series(each, many)
+    found = series(many, each) if each.shape[0] == many.shape[0] else series(each, many)
     return found.renamed(inputs=many.input_names, outputs=many.output_names)
 
 
 @takes_systems(gains=True, uncertain=True)
 def parallel(*systems: StateSpace) -> StateSpace:
     """The sum of the outputs for common inputs."""
-    if has_elements(*systems):
-        return functools.reduce(lambda found, G: found + G, systems)
-    found = systems[0]
-    for G in systems[1:]:
+    found, *others = _of_one_kind("parallel", systems)
+    for G in others:
         if G.shape != found.shape:
             raise ArgumentError(f"parallel: systems of shape {found.shape} and {G.shape} do not add")
         for kind in ("input", "output"):
             alike("parallel", kind, found, G)
-        both = _side_by_side("parallel", found, G)
-        found = dataclasses.replace(
-            both,
-            B=np.vstack([found.B, G.B]),
-            C=np.hstack([found.C, G.C]),
-            D=found.D + G.D,
-            input_names=found.input_names,
-            input_units=found.input_units,
-            output_names=found.output_names,
-            output_units=found.output_units,
-        )
+        p, m = G.shape
+        E, L = np.vstack([np.eye(m)] * 2), np.hstack([np.eye(p)] * 2)
+        outer = found.input_names, found.input_units, found.output_names, found.output_units
+        found = _joined("parallel", (found, G), np.zeros((2 * m, 2 * p)), E, L, None, *outer)
     return found
 
 
@@ -136,24 +137,20 @@ def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
     """u = r + sign K y around y = G u; negative feedback unless `sign` is 1. From r to y."""
     if sign not in (-1, 1):
         raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
-    if has_elements(G, K):
-        from alembert.control.uncertain_systems import as_uncertain_system
-
-        return as_uncertain_system(G).feedback(K, sign=sign)  # type: ignore[return-value]
     p, m = G.shape
-    if not isinstance(K, StateSpace):
+    if not isinstance(K, StateSpace) and not has_elements(K):
         K = arguments.numbers("feedback", "K", K)
         K = static(np.eye(p) * K if np.ndim(K) == 0 and p == m else K)
+    G, K = _of_one_kind("feedback", (G, K))
     if K.shape != (m, p):
         raise ArgumentError(
             f"feedback: K has shape {K.shape}, expected ({m}, {p}), from the outputs of G to its inputs"
         )
     same_units("feedback", G.output_names, G.output_units, K.input_names, K.input_units)
     same_units("feedback", K.output_names, K.output_units, G.input_names, G.input_units)
-    both = _side_by_side("feedback", G, K)
     F = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
-    closed = close("feedback", both, F)
-    return _with_signals(closed[:p, :m], G.input_names, G.input_units, G.output_names, G.output_units)
+    outer = G.input_names, G.input_units, G.output_names, G.output_units
+    return _joined("feedback", (G, K), F, np.eye(m + p, m), np.eye(p, p + m), None, *outer)
 
 
 @takes_systems(gains=True, uncertain=True)
@@ -260,12 +257,13 @@ def _joined(
     output_units: Sequence[str],
 ) -> StateSpace:
     """Side by side with u = F y + E w, from w to L y (+ `tap` u); all of them without elements, or with."""
+    systems = _of_one_kind(function, systems)
     if has_elements(*systems):
-        from alembert.control import uncertain_systems as several
+        from alembert.control.uncertain_systems import joined
 
-        made: Any = several.joined(function, [several.as_uncertain_system(G) for G in systems], F, E, L, tap)
+        made: Any = joined(function, systems, F, E, L, tap)
     else:
-        P = close(function, _side_by_side(function, *systems), F, E, tap=True)
+        P = close(function, _side_by_side(function, systems), F, E, tap=True)
         whole = np.hstack([L, np.zeros((len(L), len(F))) if tap is None else tap])
         states = {"state_names": P.state_names, "state_units": P.state_units}
         made = StateSpace(P.A, P.B, whole @ P.C, whole @ P.D, P.dt, **states)

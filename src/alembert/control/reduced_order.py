@@ -6,9 +6,10 @@ After Hyland and Bernstein (1984), "The optimal projection equations for fixed-o
 
 With the loop closed, x' = F x + noise of intensity N, cost weight S,
 
-    F^T P + P F + S = 0,   F L + L F^T + N = 0,   J = tr(P N),   dJ = 2 tr(L P dF) + tr(L dS) + tr(P dN)              (2)
+    F^T P + P F + S = 0,   F L + L F^T + N = 0,   J = tr(P N)                                                         (2)
 
-give the slopes in A_c, B_c, C_c, and a quasi-Newton method the minimum, begun at reductions of the controller of full order.
+give J, the square of an H2 norm, and its slopes in A_c, B_c, C_c (`structured`), and a quasi-Newton method the minimum,
+begun at reductions of the controller of full order.
 Where the slopes vanish, the optimal projection equations hold: with
 
     Qh = L_12 L_22^-1 L_21,   Ph = P_12 P_22^-1 P_21,   X = L_11 - Qh,   Z = P_11 - Ph,   T = Qh Ph (Qh Ph)^#         (3)
@@ -22,6 +23,7 @@ What is left of (4) is part of the result. With the full order T is one, (4) the
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +33,11 @@ import scipy
 from alembert.control import arguments
 from alembert.control.arguments import read_system, takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
-from alembert.control.interconnection import feedback
+from alembert.control.interconnection import feedback, lft
 from alembert.control.quadratic import LQG, lqg
 from alembert.control.reduction import balanced_truncation, loop_truncation, reduce_controller
 from alembert.control.statespace import StateSpace
-from alembert.control.structured import Goal, fixed_order, tune
+from alembert.control.structured import Goal, StructuredLoop, affine, fixed_order, tune
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 Array = np.ndarray
@@ -88,11 +90,11 @@ def reduced_lqg(
         full = lqg(plant, Q, R, process, sensor, through=through)
     except NumericalError as error:
         raise NumericalError(f"reduced_lqg: there is no design of full order; {error}") from None
-    problem = _Loop(plant, Q, R, process, sensor, through)
+    problem = _Problem(plant, int(order), Q, R, process, sensor, through)
     begun = _starts(plant, full.controller, int(order)) if start is None else [start]
     stable = [K for K in begun if K.order == order and feedback(plant, K, sign=1).is_stable]
     if not stable and start is None:
-        stable = problem.tuned(int(order))
+        stable = problem.tuned()
     if not stable:
         raise NumericalError(
             f"reduced_lqg: no controller of order {order} to begin with makes the loop stable; give start= one that does, "
@@ -109,7 +111,7 @@ def reduced_lqg(
     return ReducedLQG(
         full.controller.with_matrices(*K.matrices) if order == n else K,
         cost,
-        problem.cost(*problem.parts(full.controller))[0],
+        lft(problem.P, full.controller).h2_norm() ** 2,
         slope,
         problem.projection_residual(K),
         full,
@@ -135,136 +137,113 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
     return found
 
 
-class _Loop:
+class _Problem:
     """(1) and (2)."""
 
-    def __init__(self, plant: StateSpace, Q: Any, R: Any, process: Any, sensor: Any, through: Any) -> None:
-        self.plant = plant
-        G, W = arguments.process_noise("reduced_lqg", plant, process, through)
-        self.W = G @ W @ G.T
-        self.V = arguments.weight("reduced_lqg", "sensor", sensor, plant.output_names, definite=True)
-        self.Q = arguments.weight("reduced_lqg", "Q", Q, plant.state_names)
-        self.R = arguments.weight("reduced_lqg", "R", R, plant.input_names, definite=True)
-
-    def parts(self, K: StateSpace) -> tuple[Array, Array, Array]:
-        if np.any(K.D):
-            raise ArgumentError("reduced_lqg: start has a direct part, expected u = C_c x_c")
-        return K.A, K.B, K.C
-
-    def _solved(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array] | None:
-        """P, L and N, where the loop is stable."""
-        A, B, C = self.plant.A, self.plant.B, self.plant.C
-        n = len(A)
-        F = np.block([[A, B @ c], [b @ C, a]])
-        if not np.all(np.isfinite(F)) or np.linalg.eigvals(F).real.max() >= 0:
-            return None
-        S, N = np.zeros_like(F), np.zeros_like(F)
-        S[:n, :n], S[n:, n:] = self.Q, c.T @ self.R @ c
-        N[:n, :n], N[n:, n:] = self.W, b @ self.V @ b.T
-        equation = Lyapunov(F)
-        return equation.adjoint(S), equation.solve(N), N
-
-    def is_used(self, K: StateSpace) -> bool:
-        """Whether noise reaches all states of a controller, and the cost sees them."""
-        found = self._solved(*self.parts(K))
-        if found is None:
-            return False
-        n = self.plant.order
-        sizes = [np.linalg.eigvalsh(X[n:, n:]) for X in found[:2]]
-        return all(
-            s[0] > 1e-14 * s[-1] and s[-1] > 1e-14 * np.abs(X).max()
-            for s, X in zip(sizes, found[:2], strict=True)
-        )
-
-    def cost(self, a: Array, b: Array, c: Array) -> tuple[float, tuple[Array, Array, Array]]:
-        """J, and its slopes in A_c, B_c and C_c."""
-        found = self._solved(a, b, c)
-        if found is None:
-            return np.inf, (np.zeros_like(a), np.zeros_like(b), np.zeros_like(c))
-        P, L, N = found
-        n = self.plant.order
-        slope = 2 * P @ L
-        da = slope[n:, n:]
-        db = slope[n:, :n] @ self.plant.C.T + 2 * P[n:, n:] @ b @ self.V
-        dc = self.plant.B.T @ slope[:n, n:] + 2 * self.R @ c @ L[n:, n:]
-        return float(np.trace(P @ N)), (da, db, dc)
-
-    def tuned(self, order: int) -> list[StateSpace]:
-        """A stabilising controller, by another method."""
-        G = self.plant
-        n, (p, m) = G.order, G.shape
-        free = np.zeros((m, p), bool)
-        P = StateSpace(
-            G.A,
-            np.hstack([semidefinite_root(self.W), np.zeros((n, p)), G.B]),
-            np.vstack([semidefinite_root(self.Q).T, np.zeros((m, n)), G.C]),
+    def __init__(
+        self, plant: StateSpace, order: int, Q: Any, R: Any, process: Any, sensor: Any, through: Any
+    ) -> None:
+        what, n, (p, m) = "reduced_lqg", plant.order, plant.shape
+        G, W = arguments.process_noise(what, plant, process, through)
+        self.plant, self.W = plant, G @ W @ G.T
+        self.V = arguments.weight(what, "sensor", sensor, plant.output_names, definite=True)
+        Q = arguments.weight(what, "Q", Q, plant.state_names)
+        R = arguments.weight(what, "R", R, plant.input_names, definite=True)
+        self.P = StateSpace(
+            plant.A,
+            np.hstack([semidefinite_root(self.W), np.zeros((n, p)), plant.B]),
+            np.vstack([semidefinite_root(Q).T, np.zeros((m, n)), plant.C]),
             np.block(
                 [
                     [np.zeros((n, n + p)), np.zeros((n, m))],
-                    [np.zeros((m, n + p)), semidefinite_root(self.R).T],
+                    [np.zeros((m, n + p)), semidefinite_root(R).T],
                     [np.zeros((p, n)), semidefinite_root(self.V), np.zeros((p, m))],
                 ]
             ),
         )
+        self.free = np.ones((order + m, order + p), bool)
+        self.free[order:, order:] = False
+        self.structure = affine(np.zeros(self.free.shape), self.free, order=order)
+        self.loop = StructuredLoop(self.P, m, p, self.structure)
+
+    def parameters(self, K: StateSpace) -> Array:
+        if np.any(K.D):
+            raise ArgumentError("reduced_lqg: start has a direct part, expected u = C_c x_c")
+        return np.asarray(np.block([[K.A, K.B], [K.C, K.D]])[self.free])
+
+    def gramians(self, K: StateSpace) -> tuple[Array, Array] | None:
+        """P and L, where the loop is stable."""
+        closed = lft(self.P, K)
+        if not closed.is_stable:
+            return None
+        equation = Lyapunov(closed.A)
+        return equation.adjoint(closed.C.T @ closed.C), equation.solve(closed.B @ closed.B.T)
+
+    def is_used(self, K: StateSpace) -> bool:
+        """Whether noise reaches all states of a controller, and the cost sees them."""
+        self.parameters(K)
+        found = self.gramians(K)
+        if found is None:
+            return False
+        n = self.plant.order
+        sizes = [np.linalg.eigvalsh(X[n:, n:]) for X in found]
+        return all(
+            s[0] > 1e-14 * s[-1] and s[-1] > 1e-14 * np.abs(X).max()
+            for s, X in zip(sizes, found, strict=True)
+        )
+
+    def cost(self, x: Array) -> tuple[float, Array]:
+        """J, and its slopes in the entries of A_c, B_c and C_c; infinite where the loop is not stable."""
+        if not np.all(np.isfinite(x)):
+            return np.inf, np.zeros_like(x)
+        return self.loop.value(x, [Goal("h2", power=2.0)])
+
+    def tuned(self) -> list[StateSpace]:
+        """A stabilising controller, by another method."""
+        p, m = self.plant.shape
+        structure = fixed_order(self.structure.order, m, p, free=np.zeros((m, p), bool))
         try:
-            goals = [Goal("h2")]
-            found = tune(
-                P, fixed_order(order, m, p, free=free), controls=m, measurements=p, goals=goals, iterations=60
-            )
+            found = tune(self.P, structure, controls=m, measurements=p, goals=[Goal("h2")], iterations=60)
         except NumericalError:
             return []
         return [found.controller]
 
     def minimised(self, K: StateSpace) -> tuple[float, StateSpace, float]:
-        a, b, c = self.parts(K)
-        k = len(a)
-        shapes = (a.shape, b.shape, c.shape)
-        cuts = np.cumsum([a.size, b.size])
-
-        def split(x: Array) -> list[Array]:
-            return [part.reshape(s) for part, s in zip(np.split(x, cuts), shapes, strict=True)]
+        n, k, best = self.plant.order, K.order, np.inf
 
         def value(x: Array) -> tuple[float, Array]:
-            J, slopes = self.cost(*split(x))
-            if not np.isfinite(J):
-                return 1e6, np.zeros_like(x)
-            return float(np.log(J)), np.concatenate([s.ravel() for s in slopes]) / J
+            J, slopes = self.cost(x)
+            return (float(np.log(J)), slopes / J) if np.isfinite(J) else (1e6, np.zeros_like(x))
 
-        best = np.inf
         for _ in range(6):  # each time in coordinates that the loop balances
-            found = self._solved(a, b, c)
+            found = self.gramians(K)
             assert found is not None
-            P, L, _ = found
-            n = self.plant.order
+            P, L = found
             left = np.linalg.cholesky(L[n:, n:] + 1e-12 * np.trace(L[n:, n:]) * np.eye(k))
             U, s, _ = np.linalg.svd(left.T @ P[n:, n:] @ left)
-            T = left @ U / np.maximum(s, 1e-14 * s[0]) ** 0.25
-            a, b, c = np.linalg.solve(T, a @ T), np.linalg.solve(T, b), c @ T
-            x = np.concatenate([part.ravel() for part in (a, b, c)])
+            K = K.transformed(left @ U / np.maximum(s, 1e-14 * s[0]) ** 0.25)
             end = scipy.optimize.minimize(
-                value, x, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 400}
+                value, self.parameters(K), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 400}
             )
-            a, b, c = split(end.x)
+            K = self.structure.system(end.x)
             before, best = best, float(end.fun)
             if before - best < 1e-13:
                 break
         # near the minimum differences of J are rounding, slopes are not yet
-        end = scipy.optimize.least_squares(
+        x = scipy.optimize.least_squares(
             lambda x: value(x)[1], end.x, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=20
-        )
-        if value(end.x)[0] <= best + 1e-12:
-            a, b, c = split(end.x)
-        J, slopes = self.cost(a, b, c)
-        slope = max(float(np.abs(s).max()) for s in slopes) / J
-        G = self.plant
-        made = StateSpace(a, b, c, np.zeros((len(c), b.shape[1])), 0.0, G.output_names, G.input_names)
-        return J, made, slope
+        ).x
+        x = x if value(x)[0] <= best + 1e-12 else end.x
+        J, slopes = self.cost(x)
+        named = {"input_names": self.plant.output_names, "output_names": self.plant.input_names}
+        made = dataclasses.replace(self.structure.system(x), **named)
+        return J, made, float(np.abs(slopes).max()) / J
 
     def projection_residual(self, K: StateSpace) -> float:
         """(4)"""
-        found = self._solved(*self.parts(K))
+        found = self.gramians(K)
         assert found is not None
-        P, L, _ = found
+        P, L = found
         A, C, n = self.plant.A, self.plant.C, self.plant.order
         Qh = L[:n, n:] @ np.linalg.solve(L[n:, n:], L[n:, :n])
         X = L[:n, :n] - Qh

@@ -194,8 +194,6 @@ class StateSpace:
     def __mul__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import product
 
-        if getattr(other, "is_uncertain", False):
-            return _with_elements(self) * other
         other = _operand(other)
         if is_number(other):
             return self.with_matrices(self.A, self.B * other, self.C, self.D * other)
@@ -204,8 +202,6 @@ class StateSpace:
     def __rmul__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import product
 
-        if getattr(other, "is_uncertain", False):
-            return _with_elements(other) * self
         other = _operand(other)
         return self * other if is_number(other) else product(self, other)
 
@@ -217,8 +213,6 @@ class StateSpace:
     def __add__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import parallel
 
-        if getattr(other, "is_uncertain", False):
-            return _with_elements(self) + other
         other = _operand(other)
         if is_number(other):
             return self.with_matrices(self.A, self.B, self.C, self.D + other)
@@ -230,7 +224,7 @@ class StateSpace:
         return self.with_matrices(self.A, self.B, -self.C, -self.D)
 
     def __sub__(self, other: Any) -> StateSpace:
-        return self + -(other if getattr(other, "is_uncertain", False) else _operand(other))
+        return self + -_operand(other)
 
     def __rsub__(self, other: Any) -> StateSpace:
         return -self + other
@@ -437,17 +431,14 @@ def _listed(names: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _operand(value: Any) -> Any:
-    """A number or a system, of what stands beside * + and -."""
-    from alembert.control.arguments import read_system
+    """A number or a system, perhaps with uncertain elements, of what stands beside * and + and -."""
+    if is_number(value):
+        return value
+    if arguments.has_elements(value):
+        from alembert.control.uncertain_systems import as_uncertain_system
 
-    return value if is_number(value) else read_system("StateSpace", "an operand", value, True)
-
-
-def _with_elements(value: Any) -> Any:
-    """As a system with uncertain elements, what is multiplied with one."""
-    from alembert.control.uncertain_systems import as_uncertain_system
-
-    return as_uncertain_system(value)
+        return as_uncertain_system(value)
+    return arguments.read_system("StateSpace", "an operand", value, True)
 
 
 def state_scales(A: Array, B: Array, C: Array) -> Array:

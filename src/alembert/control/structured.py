@@ -212,7 +212,7 @@ def tune(
             raise ArgumentError(f"tune: {m} controls and {p} measurements, expected one or more of each")
         if isinstance(structure, (int, np.integer)):
             structure = fixed_order(int(structure), m, p)
-        loops.append(_Loop(P, m, p, structure))
+        loops.append(StructuredLoop(P, m, p, structure))
     assert isinstance(structure, ControllerStructure)
     rng = np.random.default_rng(seed)
     begun = [] if start is None else [arguments.numbers("tune", "start", start).ravel()]
@@ -275,7 +275,7 @@ def tune(
     return Tuned(K, best[0], best[1], closed, tuple(reached))
 
 
-class _Loop:
+class StructuredLoop:
     """(1) for one plant and a structure."""
 
     def __init__(self, P: StateSpace, m: int, p: int, structure: ControllerStructure) -> None:
@@ -333,7 +333,12 @@ class _Loop:
         return float(outside[k]), self._gradient((turn * np.outer(y @ B, C @ X[:, k])).real)
 
     def value(
-        self, x: Array, goals: Sequence[Goal], decay: float, damping: float, heavy: float
+        self,
+        x: Array,
+        goals: Sequence[Goal],
+        decay: float = 0.0,
+        damping: float = 0.0,
+        heavy: float = _PENALTIES[0],
     ) -> tuple[float, Array]:
         """The sum of the goals and its gradient; infinite where a pole is not where it is asked to be."""
         A, B, C = self.moved

@@ -123,14 +123,7 @@ class Uncertain:
         a, b = self, uncertain(other)
         if a.shape != b.shape:
             raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not add")
-        return merged(
-            scipy.linalg.block_diag(a.M11, b.M11),
-            np.vstack([a.M12, b.M12]),
-            np.hstack([a.M21, b.M21]),
-            a.M22 + b.M22,
-            a,
-            b,
-        )
+        return _beside((a, b), np.hstack([np.eye(a.shape[0])] * 2), np.vstack([np.eye(a.shape[1])] * 2))
 
     def __mul__(self, other: Any) -> Uncertain:
         if _is_system(other):
@@ -426,21 +419,19 @@ def stacked(parts: Sequence[Uncertain], axis: int) -> Uncertain:
     """Side by side (axis 1) or below each other (axis 0)."""
     found = parts[0]
     for b in parts[1:]:
-        a = found
-        if a.shape[1 - axis] != b.shape[1 - axis]:
-            raise ArgumentError(f"uncertain: parts of shapes {a.shape} and {b.shape} do not fit")
-        M11 = scipy.linalg.block_diag(a.M11, b.M11)
-        if axis:
-            M12, M21, M22 = (
-                scipy.linalg.block_diag(a.M12, b.M12),
-                np.hstack([a.M21, b.M21]),
-                np.hstack([a.M22, b.M22]),
-            )
-        else:
-            M12, M21, M22 = (
-                np.vstack([a.M12, b.M12]),
-                scipy.linalg.block_diag(a.M21, b.M21),
-                np.vstack([a.M22, b.M22]),
-            )
-        found = merged(M11, M12, M21, M22, a, b)
+        if found.shape[1 - axis] != b.shape[1 - axis]:
+            raise ArgumentError(f"uncertain: parts of shapes {found.shape} and {b.shape} do not fit")
+        both = [found.shape[k] + b.shape[k] for k in (0, 1)]
+        common = [np.eye(found.shape[1 - axis])] * 2
+        L, R = (np.hstack(common), np.eye(both[1])) if axis else (np.eye(both[0]), np.vstack(common))
+        found = _beside((found, b), L, R)
     return found
+
+
+def _beside(parts: Sequence[Uncertain], L: Array, R: Array) -> Uncertain:
+    """L diag(parts) R"""
+    M11, M12, M21, M22 = (
+        scipy.linalg.block_diag(*(getattr(part, name) for part in parts))
+        for name in ("M11", "M12", "M21", "M22")
+    )
+    return merged(M11, M12 @ R, L @ M21, L @ M22 @ R, *parts)

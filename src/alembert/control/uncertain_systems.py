@@ -20,7 +20,16 @@ import numpy as np
 from alembert.arguments import is_number
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
-from alembert.control.interconnection import append, close, common_dt, lft, static
+from alembert.control.interconnection import (
+    append,
+    close,
+    common_dt,
+    feedback,
+    lft,
+    parallel,
+    product,
+    static,
+)
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak, worst_case_gain
 from alembert.control.statespace import StateSpace
@@ -78,23 +87,18 @@ class UncertainSystem:
 
     def __getitem__(self, key: Any) -> UncertainSystem:
         """Outputs and inputs by name, number, slice or list, as of a `StateSpace`."""
-        named = static(np.zeros(self.shape)).renamed(inputs=self.input_names, outputs=self.output_names)[key]
-        rows, columns = (
-            [names.index(name) for name in part]
-            for names, part in (
-                (self.output_names, named.output_names),
-                (self.input_names, named.input_names),
-            )
-        )
+        if not isinstance(key, tuple) or len(key) != 2:
+            raise ArgumentError(f"UncertainSystem: [{key!r}] is not understood, expected [outputs, inputs]")
+        rows = arguments.picked("UncertainSystem", "outputs", self.output_names, key[0])
+        columns = arguments.picked("UncertainSystem", "inputs", self.input_names, key[1])
         U, states = self.matrix, range(self.order)
         i, j = [*states, *(self.order + k for k in rows)], [*states, *(self.order + k for k in columns)]
-        part = U.with_parts(U.M11, U.M12[:, j], U.M21[i], U.M22[np.ix_(i, j)]).reduced()
         return UncertainSystem(
-            part,
+            U.with_parts(U.M11, U.M12[:, j], U.M21[i], U.M22[np.ix_(i, j)]).reduced(),
             self.order,
             self.dt,
-            named.input_names,
-            named.output_names,
+            arguments.distinct(self.input_names[k] for k in columns),
+            arguments.distinct(self.output_names[k] for k in rows),
             tuple(self.input_units[k] for k in columns),
             tuple(self.output_units[k] for k in rows),
         )
@@ -103,11 +107,10 @@ class UncertainSystem:
         self, *, inputs: Sequence[str] | str | None = None, outputs: Sequence[str] | str | None = None
     ) -> UncertainSystem:
         """The same system with other names of signals."""
-        named = static(np.zeros(self.shape)).renamed(inputs=inputs, outputs=outputs)
         return dataclasses.replace(
             self,
-            input_names=self.input_names if inputs is None else named.input_names,
-            output_names=self.output_names if outputs is None else named.output_names,
+            input_names=self.input_names if inputs is None else inputs,  # type: ignore[arg-type]
+            output_names=self.output_names if outputs is None else outputs,  # type: ignore[arg-type]
         )
 
     def samples(self, count: int, *, seed: int = 0) -> list[StateSpace]:
@@ -152,13 +155,15 @@ class UncertainSystem:
         """`other` first."""
         if is_number(other):
             return self * (np.eye(self.shape[1]) * other)
-        return _product(as_uncertain_system(other), self)
+        made: Any = product(as_uncertain_system(other), self)  # type: ignore[arg-type]
+        return made
 
     def __rmul__(self, other: Any) -> UncertainSystem:
         return self * other if is_number(other) else as_uncertain_system(other) * self
 
     def __add__(self, other: Any) -> UncertainSystem:
-        return _sum(self, as_uncertain_system(np.full(self.shape, other) if is_number(other) else other))
+        made: Any = parallel(self, np.full(self.shape, other) if is_number(other) else other)  # type: ignore[arg-type]
+        return made
 
     __radd__ = __add__
 
@@ -178,15 +183,8 @@ class UncertainSystem:
 
     def feedback(self, K: Any = 1.0, *, sign: int = -1) -> UncertainSystem:
         """u = r + sign K y around this system; negative feedback unless `sign` is 1. From r to y."""
-        if sign not in (-1, 1):
-            raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
-        p, m = self.shape
-        K = as_uncertain_system(np.eye(m) * K if is_number(K) and p == m else K)
-        _fit("feedback", K.shape == (m, p), self, K)
-        F = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
-        E, L = np.eye(m + p, m), np.eye(p, p + m)
-        found = joined("feedback", [self, K], F, E, L)
-        return dataclasses.replace(found, **self._signals())
+        made: Any = feedback(self, K, sign=sign)  # type: ignore[arg-type]
+        return made
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -278,50 +276,3 @@ def joined(
         np.block([[P.A, P.B[:, k:]], [C[k:], D[k:, k:]]]),
     )
     return UncertainSystem(merged(*M, *(G.matrix for G in systems)), P.order, P.dt)
-
-
-def _product(first: UncertainSystem, then: UncertainSystem) -> UncertainSystem:
-    """`then * first`; a system with one input and one output multiplies every entry of another."""
-    if first.shape[0] != then.shape[1] and (1, 1) in (first.shape, then.shape):
-        one, many = (first, then) if first.shape == (1, 1) else (then, first)
-        each = side_by_side(*[one] * min(many.shape))
-        first, then = (many, each) if each.shape[0] == many.shape[0] else (each, many)
-        names = many._signals()
-    else:
-        names = {
-            "input_names": first.input_names,
-            "output_names": then.output_names,
-            "input_units": first.input_units,
-            "output_units": then.output_units,
-        }
-    _fit("*", then.shape[1] == first.shape[0], then, first)
-    (pf, mf), (pt, mt) = first.shape, then.shape
-    F = np.block([[np.zeros((mf, pf + pt))], [np.eye(mt), np.zeros((mt, pt))]])
-    found = joined("series", [first, then], F, np.eye(mf + mt, mf), np.eye(pt, pf + pt, pf))
-    return dataclasses.replace(found, **names)
-
-
-def _sum(G: UncertainSystem, H: UncertainSystem) -> UncertainSystem:
-    _fit("+", G.shape == H.shape, G, H)
-    p, m = G.shape
-    twice = np.vstack([np.eye(m), np.eye(m)])
-    found = joined("parallel", [G, H], np.zeros((2 * m, 2 * p)), twice, np.hstack([np.eye(p), np.eye(p)]))
-    return dataclasses.replace(found, **G._signals())
-
-
-def side_by_side(*systems: UncertainSystem) -> UncertainSystem:
-    """Block diagonal."""
-    p, m = (sum(G.shape[i] for G in systems) for i in (0, 1))
-    found = joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p))
-    parts = [G._signals() for G in systems]
-    chained: dict[str, Any] = {name: tuple(x for part in parts for x in part[name]) for name in parts[0]}
-    for name in ("input_names", "output_names"):
-        chained[name] = arguments.distinct(chained[name])
-    return dataclasses.replace(found, **chained)
-
-
-def _fit(function: str, fits: bool, G: UncertainSystem, K: UncertainSystem) -> None:
-    if not fits:
-        raise ArgumentError(
-            f"UncertainSystem: {function}: systems of shape {G.shape} and {K.shape} do not fit"
-        )

@@ -6,16 +6,15 @@ A case is a function that yields `Check`s (and `Plot`s), under the decorator `ca
         source="Huygens, Horologium oscillatorium (1673), part IV",
         kind="closed form",
         tags=("tree", "simulation"),
-        parameters={"length": 1.0, "gravity": 9.81},
     )
-    def pendulum_period(length, gravity):
+    def pendulum_period(length=1.0, gravity=9.81):
         '''Period of small swings.'''
         ...
         yield Check("period [s]", ours, published, tolerance=1e-9, reason="error control at 1e-12")
 
-Its name is that of the function, its title the docstring's first line; `parameters` reach it as arguments. A function
-with an argument `program` (dynamics), `systems` (linear systems) or `flights` computes with whichever program it is given
-(see `alembert.verify.programs`).
+Its name is that of the function, its title the docstring's first line, its data the defaults of its arguments (`parameters`
+of the decorator take their place). A function with an argument `program` (dynamics), `systems` (linear systems) or
+`flights` computes with whichever program it is given (see `alembert.verify.programs`).
 """
 
 from __future__ import annotations
@@ -222,6 +221,8 @@ def case(
 
     def made(function: Callable[..., Iterable[Check | Plot]]) -> Case:
         title = (inspect.getdoc(function) or function.__name__).partition("\n")[0].rstrip(".")
+        taken = inspect.signature(function).parameters
+        data = {name: x.default for name, x in taken.items() if x.default is not x.empty}
         return Case(
             name=function.__name__,
             title=title,
@@ -229,7 +230,7 @@ def case(
             kind=kind,
             function=function,
             tags=tuple(tags),
-            parameters=dict(parameters or {}),
+            parameters={**data, **(parameters or {})},
             missing=" ".join(missing.split()),
             needs=tuple(needs),
             slow=slow,

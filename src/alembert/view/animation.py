@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -365,6 +366,7 @@ def _ends(model: Model) -> list[str]:
 
 SUFFIXES = (".nc", ".csv")
 LARGEST = 512_000_000  # bytes of a CSV file
+_UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Animation:
@@ -378,7 +380,8 @@ def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Ani
         return _netcdf(path, model)
     if model is None:
         raise ArgumentError(f"view: {path} holds records without a model; name the model as well")
-    return _csv(path, model)
+    found = read_series(path, model)
+    return _motion(path, model, found["time"], found["q"], found.get("v"), found.get("tau"))
 
 
 def _netcdf(path: Path, model: Model | None) -> Animation:
@@ -408,31 +411,41 @@ def _netcdf(path: Path, model: Model | None) -> Animation:
     )
 
 
-def _csv(path: Path, model: Model) -> Animation:
+def read_series(path: Path, model: Model, needed: Sequence[str] = ("q",)) -> dict[str, Array]:
+    """Of a CSV file as `Run.to_csv` writes it: `time` (T,); of `q` (T, nq), `v`, `a` and `tau` (T, nv) what is `needed` and
+    what it has besides. Units in brackets are not converted; what is empty there is refused."""
+    lines, rows = csv.reader(read_text(path, LARGEST).splitlines()), []
     try:
-        rows = list(csv.reader(read_text(path, LARGEST).splitlines()))
-        head = [entry.partition(" [")[0].strip() for entry in rows[0]]
-        table = np.array([[float(entry) for entry in row] for row in rows[1:] if row])
-    except (ValueError, IndexError, csv.Error) as error:
+        head = [_UNIT.sub("", entry).strip() for entry in next(lines, [])]
+        if not head:
+            raise FileError(f"{path}:1: is empty, expected a line with the names of the columns")
+        for row in filter(None, lines):
+            if len(row) != len(head):
+                raise FileError(f"{path}:{lines.line_num}: has {len(row)} values, expected {len(head)}")
+            rows.append([float(cell or "nan") for cell in row])
+    except (ValueError, csv.Error) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{path}: is no readable table of records: {error}") from None
-    if table.ndim != 2 or table.shape[1] != len(head):
-        raise FileError(f"{path}: its rows do not have {len(head)} entries each, as its header has")
+        raise FileError(f"{path}:{lines.line_num}: {error}") from None
+    table = np.array(rows).reshape(len(rows), len(head))
 
-    def columns(prefix: str, names: tuple[str, ...], *, needed: bool) -> Any:
-        wanted = [f"{prefix}.{name}" for name in names]
-        missing = [name for name in wanted if name not in head]
-        if missing and needed:
-            raise FileError(f"{path}: {unknown('has no column', missing[0], head)}")
-        return None if missing else table[:, [head.index(name) for name in wanted]]
+    def columns(names: Sequence[str]) -> Array:
+        for name in names:
+            if name not in head:
+                raise FileError(f"{path}:1: {unknown('has no column', name, head)}")
+        found = table[:, [head.index(name) for name in names]]
+        for k, column in np.argwhere(~np.isfinite(found))[:1]:
+            raise FileError(
+                f"{path}: {names[column]!r} of record {k + 1} is {found[k, column]:g}, expected a number"
+            )
+        return np.asarray(found)
 
-    if "time" not in head:
-        raise FileError(f"{path}: {unknown('has no column', 'time', head)}")
-    q = columns("q", model.coordinate_names, needed=True)
-    v = columns("v", model.speed_names, needed=False)
-    tau = columns("tau", model.speed_names, needed=False)
-    return _motion(path, model, table[:, head.index("time")], q, v, tau)
+    found = {"time": columns(["time"])[:, 0]}
+    for kind in ("q", "tau", "v", "a"):
+        names = [f"{kind}.{x}" for x in (model.coordinate_names if kind == "q" else model.speed_names)]
+        if kind in needed or any(name in head for name in names):
+            found[kind] = columns(names)
+    return found
 
 
 def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> Animation:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,10 +17,7 @@ import numpy as np
 import scipy
 from pydantic import Field
 
-from alembert.arguments import unknown
-from alembert.errors import FileError
 from alembert.model import Model
-from alembert.model.io.location import read_text
 from alembert.study.report import Grid, ReportPart, save_figure
 from alembert.study.task import (
     PLOT,
@@ -265,8 +260,6 @@ def _save(linear: LinearModel, data: dict[str, Any], path: Path) -> None:
 
 
 Array = np.ndarray
-LARGEST = 512_000_000  # bytes
-_UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 class IdentifyTask(Task):
@@ -347,8 +340,9 @@ class IdentifyTask(Task):
 
     def _measurements(self, model: Model, path: Path) -> Measurements:
         from alembert.identify import Measurements
+        from alembert.view.animation import read_series
 
-        series = read_series(path, model)
+        series = read_series(path, model, ("q", "tau"))
         if not np.any(series["tau"]):
             raise OptionError(
                 ("data",), f"all efforts in {self.data} are zero: nothing tells how heavy the bodies are"
@@ -424,46 +418,3 @@ def _save_model(result: Identification, path: Path) -> None:
 def _plot(result: Identification, path: Path) -> None:
 
     save_figure(lambda: result.plot()["efforts"], path)
-
-
-def read_series(path: Path, model: Model) -> dict[str, Array]:
-    """`time` (T,), `q` (T, nq), `tau` (T, nv), and `v`, `a` (T, nv) where the file has them."""
-    head, rows = _table(path)
-    wanted = {
-        "q": model.coordinate_names,
-        "tau": model.speed_names,
-        "v": model.speed_names,
-        "a": model.speed_names,
-    }
-    found = {"time": rows[:, _columns(path, head, ["time"])[0]]}
-    for kind, names in wanted.items():
-        columns = [f"{kind}.{name}" for name in names]
-        if kind in ("v", "a") and not any(name in head for name in columns):
-            continue
-        found[kind] = rows[:, _columns(path, head, columns)]
-    return found
-
-
-def _table(path: Path) -> tuple[list[str], Array]:
-    lines = csv.reader(read_text(path, LARGEST).splitlines())
-    head = [_UNIT.sub("", name).strip() for name in next(lines, [])]
-    if not head:
-        raise FileError(f"{path}:1: is empty, expected a line with the names of the columns")
-    rows = []
-    for row in lines:
-        if not row:
-            continue
-        if len(row) != len(head):
-            raise FileError(f"{path}:{lines.line_num}: has {len(row)} values, expected {len(head)}")
-        try:
-            rows.append([float(cell) for cell in row])
-        except ValueError as error:
-            raise FileError(f"{path}:{lines.line_num}: {error}") from None
-    return head, np.array(rows).reshape(len(rows), len(head))
-
-
-def _columns(path: Path, head: list[str], names: Sequence[str]) -> list[int]:
-    for name in names:
-        if name not in head:
-            raise FileError(f"{path}:1: " + unknown("has no column", name, head))
-    return [head.index(name) for name in names]

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from alembert.arguments import unknown
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.study.report import Grid, save_figure
@@ -19,11 +18,12 @@ from alembert.study.task import (
     Count,
     FromState,
     Numbers,
-    OptionError,
     OutputFile,
     Positive,
     Setting,
     TaskResult,
+    check_joint,
+    fill,
 )
 
 
@@ -167,19 +167,11 @@ class OptimiseTask(FromState):
         )
 
     def _end(self, model: Model) -> dict[str, Any]:
-        joints = {joint.name: joint.type for joint in model.joints if joint.type.nv}
-        for which in ("end", "end_speed"):
-            for name, values in getattr(self, which).items():
-                if name not in joints:
-                    raise OptionError(
-                        (which, name), unknown(f"model {model.name!r} has no joint", name, joints)
-                    )
-                count = joints[name].nq if which == "end" else joints[name].nv
-                if len(values) != count:
-                    raise OptionError((which, name), f"expected {count} numbers, got {len(values)}")
+        fill(model, model.neutral(), ("end",), self.end, model.q_slice)
+        fill(model, np.zeros(model.nv), ("end_speed",), self.end_speed, model.v_slice)
         for name in self.free:
-            if name not in joints:
-                raise OptionError(("free",), unknown(f"model {model.name!r} has no joint", name, joints))
+            check_joint(model, name, ("free",))
+        joints = {joint.name: joint.type for joint in model.joints if joint.type.nv}
         speeds = {
             name: list(self.end_speed.get(name, (0.0,) * type.nv))
             for name, type in joints.items()

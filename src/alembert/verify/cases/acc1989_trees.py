@@ -39,11 +39,10 @@ case = family("acc1989")
     ),
     kind="published",
     tags=("tree", "random"),
-    parameters={"bodies": 10, "seed": 4},
     missing="""body data and results (lost figures); the equations are used on random bodies, the sign of the
     torque as derived""",
 )
-def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
+def chou_pendulum(program: DynamicsProgram, bodies: int = 10, seed: int = 4) -> Items:
     """Ten bodies on spherical joints: Newton's and Euler's equations of every body, with the forces in the joints."""
     model = library.random_tree(seed, bodies=bodies, kinds=("spherical",), branching=0.0)
     rng = np.random.default_rng(seed)
@@ -82,9 +81,8 @@ def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
     source=acc1989("Fijany, Bejczy", "variant of Newton-Euler based algorithm, (25)-(30)"),
     kind="published",
     tags=("tree", "random"),
-    parameters={"joints": 6, "seed": 8},
 )
-def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) -> Items:
+def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int = 6, seed: int = 8) -> Items:
     """The mass matrix of a random 6R arm, column by column from unit accelerations.
 
     (10) of the paper omits H x V' and (13) prints j + 1; (25)-(30) are right.
@@ -140,10 +138,9 @@ def nikravesh_matrices() -> Items:
     source=acc1989("Lilly, Orin", "steps 1-4, the 6 x 6 form"),
     kind="independent program",
     tags=("loops", "random"),
-    parameters={"chains": 3, "links": 6, "seed": 3},
     slow=True,
 )
-def lilly_orin_arms(chains: int, links: int, seed: int) -> Items:
+def lilly_orin_arms(chains: int = 3, links: int = 6, seed: int = 3) -> Items:
     """Three arms that hold an object rigidly: object, arms and grasp forces by the 6 x 6 form of the paper.
 
     With rigid grasps: Lambda_k = (J H^-1 J^T)^-1 of each arm,
@@ -254,13 +251,8 @@ def lin_yae_matrices() -> Items:
     )
 
 
-@case(
-    source=acc1989("Lin, Yae", "decoupled PD gains (37)-(38)"),
-    kind="published",
-    tags=("linearisation",),
-    parameters={"frequencies": (2.0, 3.0), "damping": 0.7},
-)
-def lin_yae_decoupled_gains(frequencies: tuple[float, float], damping: float) -> Items:
+@case(source=acc1989("Lin, Yae", "decoupled PD gains (37)-(38)"), kind="published", tags=("linearisation",))
+def lin_yae_decoupled_gains(frequencies: tuple[float, float] = (2.0, 3.0), damping: float = 0.7) -> Items:
     """The closed loop of the decoupled PD law has the asked-for frequencies and damping, joint by joint."""
     model = lin_yae_two_link()
     linear = linearize(model, [0.3, -0.4], [0.5, -0.2])
@@ -279,10 +271,9 @@ def lin_yae_decoupled_gains(frequencies: tuple[float, float], damping: float) ->
     source=acc1989("Lin, Yae", "regulators from 0.05 and 1.0 rad"),
     kind="published",
     tags=("linearisation", "simulation"),
-    parameters={"deviations": (0.05, 1.0), "duration": 12.0},
     missing="poles; those here are ours (lower gains lose the links from 1 rad)",
 )
-def lin_yae_regulators(deviations: tuple[float, ...], duration: float) -> Items:
+def lin_yae_regulators(deviations: tuple[float, ...] = (0.05, 1.0), duration: float = 12.0) -> Items:
     """Pole placement and decoupled PD bring the two-link arm back from small and large deviations."""
     model = lin_yae_two_link()
     linear = linearize(model, [0.0, 0.0])
@@ -363,10 +354,9 @@ def lin_yae_seven_link_pattern() -> Items:
     source=acc1989("Chen, Ou", "validation (I), seven-link RRC arm"),
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"duration": 1.0, "step": 5e-4},
     missing=RRC_MISSING,
 )
-def msp_energy(duration: float, step: float) -> Items:
+def msp_energy(duration: float = 1.0, step: float = 5e-4) -> Items:
     """Without torques the energy of a geared arm is constant."""
     model = rrc_arm(oblique=True)
     q0 = [0.2, 0.4, -0.6, 0.8, 0.3, -0.5, 0.7]
@@ -382,10 +372,9 @@ def msp_energy(duration: float, step: float) -> Items:
     source=acc1989("Chen, Ou", "validations (II-a) and (II-b), seven-link RRC arm"),
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"duration": 1.0, "step": 5e-4},
     missing=RRC_MISSING,
 )
-def msp_angular_momentum(duration: float, step: float) -> Items:
+def msp_angular_momentum(duration: float = 1.0, step: float = 5e-4) -> Items:
     """No torque on a direct-drive first joint along gravity: H . z1 is constant, whatever the others do."""
     q0 = [0.2, 0.4, -0.6, 0.8, 0.3, -0.5, 0.7]
     v0 = [0.3, -0.5, 0.8, 1.0, -0.7, 0.9, 1.2]
@@ -407,10 +396,9 @@ def msp_angular_momentum(duration: float, step: float) -> Items:
     source=acc1989("Chen, Ou", "equations (44)-(46), K and H of the geared arm"),
     kind="published",
     tags=("tree",),
-    parameters={"states_": 5},
     missing=RRC_MISSING,
 )
-def msp_geared_equations(states_: int) -> Items:
+def msp_geared_equations(states_: int = 5) -> Items:
     """Mass matrix, bias, energy and momentum of an arm with geared rotors, oblique to the joints.
 
     A_ri = A'_ri + mu_i J_i z_r . e_i (r < i), A_rr = A'_rr + mu_r^2 J_r; the bias has in addition

@@ -153,9 +153,8 @@ def control_optimal_projection() -> Items:
     on the surface""",
     kind="closed form",
     tags=("spacecraft", "simulation"),
-    parameters={"angle": 2.0},
 )
-def sliding_slew(angle: float) -> Items:
+def sliding_slew(angle: float = 2.0) -> Items:
     """A slew with another inertia than the law knows, and a torque from outside: within what the design proves."""
     known, error = np.diag([120.0, 150.0, 60.0]), 15.0
     design = sliding_design(

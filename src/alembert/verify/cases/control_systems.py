@@ -252,9 +252,10 @@ def control_sampled_cost() -> Items:
     Design, 1986, example 2E)""",
     kind="closed form",
     tags=("linearisation",),
-    parameters={"cart": 1.0, "pole": 0.3, "length": 0.5, "gravity": 9.81},
 )
-def cart_pole_poles(cart: float, pole: float, length: float, gravity: float) -> Items:
+def cart_pole_poles(
+    cart: float = 1.0, pole: float = 0.3, length: float = 0.5, gravity: float = 9.81
+) -> Items:
     """Poles of a cart-pole, hanging and upright."""
     model = library.cart_pole(cart_mass=cart, pole_mass=pole, pole_length=length)
     w = np.sqrt(gravity * (cart + pole) / (cart * length))
@@ -283,9 +284,8 @@ def _row(count: int, mass: float, stiffness: float) -> Model:
     (Routh, Advanced Rigid Dynamics, ch. IX)""",
     kind="closed form",
     tags=("linearisation",),
-    parameters={"count": 8, "mass": 0.5, "stiffness": 30.0},
 )
-def spring_chain(count: int, mass: float, stiffness: float) -> Items:
+def spring_chain(count: int = 8, mass: float = 0.5, stiffness: float = 30.0) -> Items:
     """Frequencies of masses and springs in a row."""
     found = linearize(_row(count, mass, stiffness), np.zeros(count)).modes().frequencies
     j = np.arange(1, count + 1)
@@ -294,14 +294,13 @@ def spring_chain(count: int, mass: float, stiffness: float) -> Items:
     yield Plot("mode", "[rad/s]", (Line("closed form", j, expected), Line("ours", j, found, "points")))
 
 
-@case(
-    source=acc1989("Balakrishnan", "(3.4)"),
-    kind="published",
-    tags=("linearisation", "acc1989"),
-    parameters={"actuator_noise": 0.02, "sensor_noise": 0.005, "masses": 5, "mass": 1.3, "stiffness": 40.0},
-)
+@case(source=acc1989("Balakrishnan", "(3.4)"), kind="published", tags=("linearisation", "acc1989"))
 def balakrishnan_bound(
-    actuator_noise: float, sensor_noise: float, masses: int, mass: float, stiffness: float
+    actuator_noise: float = 0.02,
+    sensor_noise: float = 0.005,
+    masses: int = 5,
+    mass: float = 1.3,
+    stiffness: float = 40.0,
 ) -> Items:
     """Mean square response under rate feedback: sqrt(d_s d_o) times the static compliance.
 

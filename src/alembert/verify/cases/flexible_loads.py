@@ -84,9 +84,8 @@ def cantilever() -> Items:
     source="Flap and lag of a beam on a spinning hub, lag^2 = flap^2 - rate^2; flap with six modes, computed by two methods",
     kind="closed form",
     tags=("tree",),
-    parameters={"rate": 12.0, "modes": 6},
 )
-def spinning_beam(rate: float, modes: int) -> Items:
+def spinning_beam(rate: float = 12.0, modes: int = 6) -> Items:
     """Motion-induced stiffness: flap with six modes, and lag^2 = flap^2 - rate^2."""
     builder = ModelBuilder("spinning", gravity=(0, 0, 0))
     body = beam(1.0, 1.0, EI_y=1.0, EI_z=1.0, bending_y=modes, bending_z=modes)
@@ -265,9 +264,8 @@ def campbell_diagram() -> Items:
     source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {JPL1989}: one beam in three fidelities",
     kind="published",
     tags=("tree", "acc1989"),
-    parameters={"rate": 2.0, "radius": 0.5},
 )
-def three_fidelities(rate: float, radius: float) -> Items:
+def three_fidelities(rate: float = 2.0, radius: float = 0.5) -> Items:
     """Constant spin, one mode: H + W^2 (b mu + eta - G) consistent, H - W^2 G inconsistent, H ruthless."""
     body = beam(1.0, 1.0, EI_z=1.0, bending_y=1)
     first = 3.5160152685**2
@@ -328,9 +326,8 @@ def _beyond(loaded: Array, bare: Array) -> float:
     missing="""the figure with the geometry, sections, parasitic mass and damping: frequencies are not computed. What holds
     of every structure is checked on the printed ones and on a truss with as many nodes and links. The first frequency of 14
     unknowns, 1.039 Hz, is below that of all, 1.045 Hz, which no reduction by Guyan gives: a misprint""",
-    parameters={"mass": 0.4},
 )
-def planar_truss_with_a_dead_mass(mass: float) -> Items:
+def planar_truss_with_a_dead_mass(mass: float = 0.4) -> Items:
     """Guyan's reduction only raises frequencies; a mass at one place lowers each, at most to the one below."""
     raised = (np.array(_MINAS_REDUCED) - _MINAS_CORRECTED)[1:]
     yield Check(
@@ -363,9 +360,8 @@ def planar_truss_with_a_dead_mass(mass: float) -> Items:
     source="Den Hartog, Mechanical Vibrations (1956), chapter 3: fixed points of an absorber at equal heights",
     kind="closed form",
     tags=("control",),
-    parameters={"ratio": 0.05},
 )
-def tuned_proof_mass(ratio: float) -> Items:
+def tuned_proof_mass(ratio: float = 0.05) -> Items:
     """A mass on a spring with a proof mass: both fixed points at sqrt(1 + 2/mu), and the peak of the response there."""
     plain = SecondOrder([[1.0]], [[0.0]], [[1.0]], [[1.0]], [[1.0]])
     k, c = tuned_absorber(1.0, 1.0, ratio)

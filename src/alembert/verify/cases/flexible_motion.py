@@ -66,9 +66,8 @@ def cantilever(segments: int, rigid: bool = False) -> Model:
     source="Euler's elastica: a cantilever under a dead force across, P L^2 / EI = 1, 2, 5, 10; elliptic integrals",
     kind="closed form",
     tags=("tree",),
-    parameters={"segments": 12},
 )
-def elastica(segments: int) -> Items:
+def elastica(segments: int = 12) -> Items:
     """Deflection of the tip, and how far it comes back; segments converge with the third power of their number."""
     references = {
         1.0: (0.3017207738, 0.0564332363),
@@ -104,9 +103,8 @@ def elastica(segments: int) -> Items:
     source="A cantilever under a moment at its tip bends to a circle: moment pi and 2 pi EI / L",
     kind="closed form",
     tags=("tree",),
-    parameters={"segments": 16},
 )
-def roll_up(segments: int) -> Items:
+def roll_up(segments: int = 16) -> Items:
     """A beam rolled up to half a circle and to a whole one."""
     statics = {}
     for k in (segments // 2, segments):
@@ -135,9 +133,8 @@ def roll_up(segments: int) -> Items:
     source="Bathe and Bolourchi (1979): 45-degree bend, radius 100, tip force 300 and 600 across its plane; Cosserat beam",
     kind="reference",
     tags=("tree",),
-    parameters={"segments": 8},
 )
-def bent_cantilever(segments: int) -> Items:
+def bent_cantilever(segments: int = 8) -> Items:
     """Bending and torsion in space at large rotations, by straight segments, chords of the arc."""
     EI = 1e7 / 12
     stiff: dict[str, Any] = {"EI_y": EI, "EI_z": EI, "GJ": EI, "EA": 1e7, "kGA_y": 5e6, "kGA_z": 5e6}
@@ -171,9 +168,8 @@ def bent_cantilever(segments: int) -> Items:
     source="Princeton beam experiment (Dowell and Traybar 1975): aluminium, 8.896 N at 45 degrees; Cosserat beam",
     kind="reference",
     tags=("tree",),
-    parameters={"segments": 6},
 )
-def princeton_beam(segments: int) -> Items:
+def princeton_beam(segments: int = 6) -> Items:
     """A flat beam bends both ways and twists; the torsion of a segment has a shape besides the linear one."""
     L, width, thick, E, G = 0.508, 12.3777e-3, 3.2024e-3, 71.7e9, 71.7e9 / 2.62
     A = width * thick
@@ -232,9 +228,8 @@ def spin(
     source="Spin-up after Kane, Ryan, Banerjee (1987), 6 rad/s in 15 s; peak with three modes computed by two methods",
     kind="closed form",
     tags=("simulation",),
-    parameters={"modes": 3},
 )
-def spin_up(modes: int) -> Items:
+def spin_up(modes: int = 3) -> Items:
     """The tip of a beam that is spun up lags, comes back, and does not diverge; without foreshortening it does."""
     time, tip = spin(10.0, 1.2, 1.4e4, 6.0, modes, "consistent", 8.0)
     k = int(np.argmin(tip))

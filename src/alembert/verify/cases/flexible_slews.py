@@ -285,9 +285,8 @@ def _flown(model: Model, found: Solution) -> tuple[Array, float]:
     the bound is taken here, which was fitted to the printed time on 20 steps: that the times agree shows no more than that
     such a limit explains them. Without it the least time is about 1.25 s, and on 40 steps it is 1.413 s with it: the errors
     of 20 intervals are worth much of the time (status "coarse"), as those of the printed tables must be.""",
-    parameters={"steps": 20, "quarter": 0.25},
 )
-def slew_of_a_two_link_arm(steps: int, quarter: float) -> Items:
+def slew_of_a_two_link_arm(steps: int = 20, quarter: float = 0.25) -> Items:
     """Along a line within 5 mm, from rest to rest, torques within 16 and 4 N m; EI 1000, and from there 100 N m^2."""
     stiff = eisler_slew(1000.0, steps, quarter)
     found = eisler_slew(100.0, steps, quarter, stiff)
@@ -341,9 +340,8 @@ def space_crane() -> Model:
     kind="identity",
     tags=("simulation", "acc1989"),
     missing="all data: only the abstract is printed; booms of 48 m, a payload of 2000 kg and the path are our own",
-    parameters={"span": 60.0},
 )
-def space_crane_along_a_path(span: float) -> Items:
+def space_crane_along_a_path(span: float = 60.0) -> Items:
     """Joints follow a path from rest to rest: what the drives give, and how far the hook is from that of rigid booms."""
     model = space_crane()
     joints = [model.v_slice(name).start for name in ("base", "elbow")]

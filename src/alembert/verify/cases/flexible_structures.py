@@ -121,9 +121,8 @@ def two_halves() -> Items:
     source="An arm with a locked elbow is a linear structure: its mesh as a whole against two bodies with component modes",
     kind="independent program",
     tags=("tree",),
-    parameters={"elbow": 0.7},
 )
-def arm_against_a_linear_structure(elbow: float) -> Items:
+def arm_against_a_linear_structure(elbow: float = 0.7) -> Items:
     """Fixed geometry: with all component modes two bodies at an angle have the frequencies of the assembled elements."""
     section, count = CrossSection(1.0, 1e3, 1.0, 2.0, 1.0, rhoI_y=0.01, rhoI_z=0.01), 2
     along, across = np.array([1.0, 0.0, 0.0]), np.array([np.cos(elbow), np.sin(elbow), 0.0])

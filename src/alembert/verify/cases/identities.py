@@ -41,9 +41,8 @@ case = family("random")
     registry""",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 64},
 )
-def identity_forward_inverse(count: int) -> Items:
+def identity_forward_inverse(count: int = 64) -> Items:
     """ID(FD(tau)) = tau, with external wrenches, springs, friction, armature and rotors."""
     for name, model, q, v, tau in trees(count):
         wrenches = wrenches_on(model, count)
@@ -58,9 +57,8 @@ def identity_forward_inverse(count: int) -> Items:
     accelerations""",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 64},
 )
-def identity_equation_of_motion(count: int) -> Items:
+def identity_equation_of_motion(count: int = 64) -> Items:
     """Mass matrix, bias and inverse dynamics agree."""
     for name, model, q, v, a in trees(count):
         wrenches = wrenches_on(model, count)
@@ -74,9 +72,8 @@ def identity_equation_of_motion(count: int) -> Items:
     source=acc1989("Fijany, Jain", "forward dynamics in O(n), O(n^2) and O(n^3) agree"),
     kind="identity",
     tags=("tree", "acc1989"),
-    parameters={"count": 32},
 )
-def identity_three_methods(count: int) -> Items:
+def identity_three_methods(count: int = 32) -> Items:
     """Articulated bodies, conjugate gradients and factorisation of the mass matrix."""
     for name, model, q, v, tau in trees(count):
         expected = model.forward_dynamics(q, v, tau)
@@ -90,13 +87,8 @@ def identity_three_methods(count: int) -> Items:
             )
 
 
-@case(
-    source=f"{SOHL_BOBROW}, section 3: against the full linear system",
-    kind="identity",
-    tags=("tree",),
-    parameters={"count": 32},
-)
-def identity_hybrid_dynamics(count: int) -> Items:
+@case(source=f"{SOHL_BOBROW}, section 3: against the full linear system", kind="identity", tags=("tree",))
+def identity_hybrid_dynamics(count: int = 32) -> Items:
     """Hybrid dynamics for any choice of prescribed degrees of freedom, another in every state."""
     for name, model, q, v, tau in trees(count):
         rng = np.random.default_rng(3)
@@ -159,9 +151,8 @@ def identity_closed_loops() -> Items:
     source="One state alone, in a batch, from the specialised and from the rolled kernel",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 33},
 )
-def identity_lanes_and_lowerings(count: int) -> Items:
+def identity_lanes_and_lowerings(count: int = 33) -> Items:
     """A state gives bitwise the same result alone and in any lane of a batch; rolled code agrees to rounding."""
     model = library.arm7()
     q, v, tau = states(model, count)
@@ -184,10 +175,9 @@ def identity_lanes_and_lowerings(count: int) -> Items:
     2022) against automatic differentiation""",
     kind="identity",
     tags=("tree", "sensitivity"),
-    parameters={"seed": 4, "samples": 2},
     slow=True,
 )
-def identity_derivatives(seed: int, samples: int) -> Items:
+def identity_derivatives(seed: int = 4, samples: int = 2) -> Items:
     """Closed-form derivatives, tangent and adjoint products, on trees that have every joint type between them."""
     kinds = tuple(REGISTRY)
     for part in range(2):
@@ -203,9 +193,8 @@ def identity_derivatives(seed: int, samples: int) -> Items:
     source="Forces of gravity and springs are the gradient of the potential energy",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 4},
 )
-def identity_gravity_gradient(count: int) -> Items:
+def identity_gravity_gradient(count: int = 4) -> Items:
     """The bias at rest is the gradient of the potential energy, in tangent coordinates."""
     for name, model, q, _, _ in trees(count):
         v = np.eye(model.nv)[:, None, :]
@@ -223,9 +212,8 @@ def identity_gravity_gradient(count: int) -> Items:
     1986)""",
     kind="identity",
     tags=("tree", "sensitivity"),
-    parameters={"count": 20},
 )
-def identity_regressor(count: int) -> Items:
+def identity_regressor(count: int = 20) -> Items:
     """Y(q, v, a) pi = tau."""
     for name, model, q, v, a in trees(count, TREES[:2]):
         tau = model.inverse_dynamics(q, v, a)
@@ -240,9 +228,8 @@ def identity_regressor(count: int) -> Items:
     source="Configurations form a manifold: integrate and difference undo each other",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 64},
 )
-def identity_manifold(count: int) -> Items:
+def identity_manifold(count: int = 64) -> Items:
     """Configurations: q + (q' - q) = q', and (q + v) - q = v, for every joint type."""
     model = tree("plain")
     q, v, _ = states(model, count)
@@ -255,13 +242,8 @@ def identity_manifold(count: int) -> Items:
     yield Check("integrate of difference", np.max(np.abs(model.difference(back, other))), 0.0, 1e-12, reason)
 
 
-@case(
-    source="T = 1/2 v^T M v; M symmetric and positive definite",
-    kind="identity",
-    tags=("tree",),
-    parameters={"count": 64},
-)
-def identity_kinetic_energy(count: int) -> Items:
+@case(source="T = 1/2 v^T M v; M symmetric and positive definite", kind="identity", tags=("tree",))
+def identity_kinetic_energy(count: int = 64) -> Items:
     """Kinetic energy from the mass matrix and from the velocities of the bodies."""
     for name, model, q, v, _ in trees(count):
         M, T = model.mass_matrix(q), model.kinetic_energy(q, v)
@@ -272,13 +254,8 @@ def identity_kinetic_energy(count: int) -> Items:
         yield Check.holds(f"{name}: M positive definite", np.linalg.eigvalsh(M).min() > 0, "yes or no")
 
 
-@case(
-    source="v . c(q, v) = 1/2 v . (dM/dt) v: dM/dt - 2C is skew",
-    kind="identity",
-    tags=("tree",),
-    parameters={"count": 32},
-)
-def identity_coriolis_power(count: int) -> Items:
+@case(source="v . c(q, v) = 1/2 v . (dM/dt) v: dM/dt - 2C is skew", kind="identity", tags=("tree",))
+def identity_coriolis_power(count: int = 32) -> Items:
     """Coriolis forces do the work of the changing mass matrix."""
     for name, model, q, v, _ in trees(count):
         half = rate_along(lambda q, v, m=model: m.mass_matrix(q), model, q, v, 0 * v) / 2
@@ -288,13 +265,8 @@ def identity_coriolis_power(count: int) -> Items:
         yield Check(f"{name}: residual / terms", error, 0.0, RATE, RATE_REASON)
 
 
-@case(
-    source="Virtual work: a wrench at a frame is the effort J^T F",
-    kind="identity",
-    tags=("tree",),
-    parameters={"count": 32},
-)
-def identity_jacobian_power(count: int) -> Items:
+@case(source="Virtual work: a wrench at a frame is the effort J^T F", kind="identity", tags=("tree",))
+def identity_jacobian_power(count: int = 32) -> Items:
     """External wrenches act as the transposed Jacobians of their frames."""
     for name, model, q, v, a in trees(count):
         wrenches = wrenches_on(model, count)
@@ -310,13 +282,8 @@ def identity_jacobian_power(count: int) -> Items:
         )
 
 
-@case(
-    source="dE/dt = tau . v + sum F . V - friction . v",
-    kind="identity",
-    tags=("tree",),
-    parameters={"count": 8},
-)
-def identity_power_balance(count: int) -> Items:
+@case(source="dE/dt = tau . v + sum F . V - friction . v", kind="identity", tags=("tree",))
+def identity_power_balance(count: int = 8) -> Items:
     """The energy changes by the power of efforts, wrenches and friction; its rate by automatic differentiation."""
     for name, model, q, v, tau in trees(count):
         wrenches = wrenches_on(model, count)
@@ -339,9 +306,8 @@ def identity_power_balance(count: int) -> Items:
     source="Newton and Euler: the momentum of a floating tree changes by external wrenches and weight",
     kind="identity",
     tags=("tree",),
-    parameters={"count": 32},
 )
-def identity_momentum_rate(count: int) -> Items:
+def identity_momentum_rate(count: int = 32) -> Items:
     """Rate of momentum: wrenches about the origin + weight at the centre of mass; inner forces have no part in it."""
     model = tree("floating")
     q, v, tau = states(model, count)
@@ -364,9 +330,8 @@ def identity_momentum_rate(count: int) -> Items:
     source="""Lagrange's equations d/dt dT/dv - dT/dq + dU/dq = tau by automatic differentiation of the energies""",
     kind="independent program",
     tags=("tree",),
-    parameters={"seed": 6, "bodies": 6, "count": 5},
 )
-def identity_lagrange(seed: int, bodies: int, count: int) -> Items:
+def identity_lagrange(seed: int = 6, bodies: int = 6, count: int = 5) -> Items:
     """Inverse dynamics against Lagrange's equations of the two energies, on joints whose coordinates add."""
     kinds = ("revolute", "prismatic", "screw", "cylindrical", "universal", "translational", "gimbal")
     model = library.random_tree(seed, bodies=bodies, kinds=kinds)

@@ -33,9 +33,8 @@ case = family("iftomm")
     source=f"{IFTOMM}, A01; closed form 4 K(1/2) sqrt(l/g)",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"mass": 1.0, "length": 1.0, "gravity": 9.81},
 )
-def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
+def a01_pendulum_period(mass: float = 1.0, length: float = 1.0, gravity: float = 9.81) -> Items:
     """Period of a pendulum released horizontally, from the instants at which it rests."""
     model = library.pendulum(mass=mass, length=length)
     period = 4 * scipy.special.ellipk(0.5) * np.sqrt(length / gravity)
@@ -52,14 +51,13 @@ def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
     yield Plot.line("t [s]", "angle [rad]", run.time, run.q[:, 0])
 
 
-@case(
-    source=f"{IFTOMM}, A01; closed form by elliptic functions",
-    kind="closed form",
-    tags=("tree",),
-    parameters={"mass": 1.0, "length": 1.0, "start": -np.pi / 2, "duration": 10.0},
-)
+@case(source=f"{IFTOMM}, A01; closed form by elliptic functions", kind="closed form", tags=("tree",))
 def a01_pendulum_position(
-    program: DynamicsProgram, mass: float, length: float, start: float, duration: float
+    program: DynamicsProgram,
+    mass: float = 1.0,
+    length: float = 1.0,
+    start: float = -np.pi / 2,
+    duration: float = 10.0,
 ) -> Items:
     """Position of a pendulum, released horizontally, after 10 s."""
     model = library.pendulum(mass=mass, length=length)
@@ -75,13 +73,8 @@ def a01_pendulum_position(
     yield Plot("t [s]", "[m]", (Line("x", t, x), Line("y", t, y)))
 
 
-@case(
-    source=f"{IFTOMM}, A02 (N-four-bar), N = 2: energy at the start",
-    kind="published",
-    tags=("loops",),
-    parameters={"windows": 2},
-)
-def a02_four_bars_start(windows: int) -> Items:
+@case(source=f"{IFTOMM}, A02 (N-four-bar), N = 2: energy at the start", kind="published", tags=("loops",))
+def a02_four_bars_start(windows: int = 2) -> Items:
     """Energy, and the velocity of B0, at the start of the N-four-bar mechanism."""
     model = four_bars(windows)
     q, v = parallelogram(model, 0.0, -1.0)
@@ -95,10 +88,9 @@ def a02_four_bars_start(windows: int) -> Items:
     source=f"{IFTOMM}, A02 (N-four-bar), N = 2; ten digits computed independently",
     kind="reference",
     tags=("loops", "simulation"),
-    parameters={"windows": 2, "duration": 10.0, "steps": 4000},
     slow=True,
 )
-def a02_four_bars_motion(windows: int, duration: float, steps: int) -> Items:
+def a02_four_bars_motion(windows: int = 2, duration: float = 10.0, steps: int = 4000) -> Items:
     """B0 after 10 s, through the singular positions with all bars in line."""
     model = four_bars(windows)
     places: list[np.ndarray] = []
@@ -121,10 +113,9 @@ def a02_four_bars_motion(windows: int, duration: float, steps: int) -> Items:
     source=f"{IFTOMM}, A02 (N-four-bar), N = 40; all posts turn alike: I t'' = g s sin t",
     kind="closed form",
     tags=("loops",),
-    parameters={"windows": 40, "angle": 0.6, "rate": -1.3},
     slow=True,
 )
-def a02_four_bars_forty(windows: int, angle: float, rate: float) -> Items:
+def a02_four_bars_forty(windows: int = 40, angle: float = 0.6, rate: float = -1.3) -> Items:
     """Accelerations of forty four-bars, which move like one pendulum."""
     model = four_bars(windows)
     q, v = parallelogram(model, angle, rate)
@@ -173,9 +164,8 @@ PUBLISHED = {
     source="""Test set for IVP solvers, Andrews' squeezing mechanism (IFToMM A03): reference solution at 0.03 s""",
     kind="published",
     tags=("loops", "simulation"),
-    parameters={"duration": 0.03, "steps": 1200},
 )
-def a03_squeezer_motion(duration: float, steps: int) -> Items:
+def a03_squeezer_motion(duration: float = 0.03, steps: int = 1200) -> Items:
     """Andrews' squeezer at 0.03 s, and the balance of energy with the work of its drive."""
     model = squeezer()
     start = np.array([SQUEEZER_START[name] for name in model.coordinate_names])
@@ -207,9 +197,8 @@ def a03_squeezer_motion(duration: float, steps: int) -> Items:
     source=f"{IFTOMM}, A04 (Bricard): one freedom, redundant constraints, constant energy",
     kind="published",
     tags=("loops", "simulation"),
-    parameters={"duration": 2.0, "steps": 400},
 )
-def a04_bricard(duration: float, steps: int) -> Items:
+def a04_bricard(duration: float = 2.0, steps: int = 400) -> Items:
     """Bricard's mechanism moves although the count of its constraints says that it cannot."""
     model = bricard()
     q = np.zeros(5)
@@ -322,10 +311,9 @@ def by_lagrange(duration: float) -> tuple[float, float, float]:
     source=f"{IFTOMM}, A05 (flyball governor, stiff); Lagrange's equations of the symmetric motion",
     kind="independent program",
     tags=("tree", "simulation"),
-    parameters={"duration": 3.0},
     slow=True,
 )
-def a05_governor(duration: float) -> Items:
+def a05_governor(duration: float = 3.0) -> Items:
     """Spin, arms and slider of a stiff governor, and its angular momentum.
 
     The tree has spin, two arms and a slider, and springs by a controller; the comparison writes the symmetric motion

@@ -23,9 +23,8 @@ from alembert.verify.mechanisms import motion
     Equations I; Munthe-Kaas 1999 on manifolds)""",
     kind="published",
     tags=("simulation", "tree"),
-    parameters={"duration": 0.4, "steps": (20, 40, 80)},
 )
-def integrator_orders(duration: float, steps: tuple[int, ...]) -> Items:
+def integrator_orders(duration: float = 0.4, steps: tuple[int, ...] = (20, 40, 80)) -> Items:
     """Orders by regression, on a spherical and a revolute joint under gravity."""
     orders = {name: order for name, order, kind, *_ in integrators() if kind.startswith("fixed step")}
     builder = ModelBuilder("ball")
@@ -77,9 +76,8 @@ def oscar_integrators() -> Items:
     Numerical Integration (2006), ch. VI: no drift of the energy, error of order h^2""",
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"duration": 200.0, "step": 0.02},
 )
-def variational_energy(duration: float, step: float) -> Items:
+def variational_energy(duration: float = 200.0, step: float = 0.02) -> Items:
     """The energy of a double pendulum over ten thousand steps: bounded, without drift, of order h^2."""
     model = library.two_link()
     worst = []

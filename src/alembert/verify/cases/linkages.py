@@ -23,9 +23,15 @@ from alembert.verify.case import SCRIPT, Check, Items, Line, Plot, acc1989, case
     source="Slider-crank with point masses: x = r cos t + sqrt(l^2 - r^2 sin^2 t) and Newton's law",
     kind="closed form",
     tags=("loops",),
-    parameters={"crank": 0.3, "rod": 1.0, "mass": 2.0, "angle": 0.7, "rate": 3.0, "torque": 0.8},
 )
-def slider_crank(crank: float, rod: float, mass: float, angle: float, rate: float, torque: float) -> Items:
+def slider_crank(
+    crank: float = 0.3,
+    rod: float = 1.0,
+    mass: float = 2.0,
+    angle: float = 0.7,
+    rate: float = 3.0,
+    torque: float = 0.8,
+) -> Items:
     """Assembly, accelerations and the force in the rod of a slider-crank."""
     r, l, t, w = crank, rod, angle, rate
     builder = ModelBuilder("slider_crank", gravity=(0, 0, 0))
@@ -64,9 +70,10 @@ def slider_crank(crank: float, rod: float, mass: float, angle: float, rate: floa
     equation""",
     kind="published",
     tags=("loops",),
-    parameters={"crank": 0.4, "coupler": 1.1, "rocker": 0.9, "ground": 1.0},
 )
-def freudenstein_four_bar(crank: float, coupler: float, rocker: float, ground: float) -> Items:
+def freudenstein_four_bar(
+    crank: float = 0.4, coupler: float = 1.1, rocker: float = 0.9, ground: float = 1.0
+) -> Items:
     """Assembled four-bars satisfy Freudenstein's equation around the turn of the crank."""
     a, b, c, d = crank, coupler, rocker, ground
     z = (0.0, 0.0, 1.0)
@@ -96,9 +103,8 @@ def freudenstein_four_bar(crank: float, coupler: float, rocker: float, ground: f
     source="Two wheels with a ratio r: (I1 + r^2 I2) a = T",
     kind="closed form",
     tags=("loops", "simulation"),
-    parameters={"ratio": -2.0, "torque": 1.0, "duration": 1.0},
 )
-def gear_coupling(ratio: float, torque: float, duration: float) -> Items:
+def gear_coupling(ratio: float = -2.0, torque: float = 1.0, duration: float = 1.0) -> Items:
     """Two wheels with a gear between them turn like one."""
     builder = ModelBuilder("gear", gravity=(0, 0, 0))
     wheel = Inertia.cylinder(1.0, 0.5, 0.1, (0, 0, 1))
@@ -154,9 +160,10 @@ def car_axis() -> Items:
     (1883): wavelength 2 pi sqrt(r a / cone) of a wheelset that rolls freely""",
     kind="closed form",
     tags=("loops", "simulation"),
-    parameters={"radius": 0.45, "half_gauge": 0.75, "cone": 0.05, "rail": 0.3, "speed": 4.0},
 )
-def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float, speed: float) -> Items:
+def klingel_wheelset(
+    radius: float = 0.45, half_gauge: float = 0.75, cone: float = 0.05, rail: float = 0.3, speed: float = 4.0
+) -> Items:
     """A wheelset of two cones on two round rails, held by surfaces that touch and driven by creep alone, hunts."""
     builder = ModelBuilder("wheelset")
     inertia = Inertia(1000.0, (0, 0, 0), (500.0, 0, 100.0, 0, 0, 500.0))
@@ -204,11 +211,12 @@ def klingel_wheelset(radius: float, half_gauge: float, cone: float, rail: float,
     ),
     kind="closed form",
     tags=("loops", "acc1989"),
-    parameters={"bays": 5, "steps": 50, "way": (3.5, 1.0, -2.5), "clearance": 0.6},
     missing="""geometry of the arm, of the obstacles and of the path, and the run times, which are in a figure: a truss
     of double octahedra here, whose bays are mirror images about the plane of the actuated triangle""",
 )
-def variable_geometry_truss(bays: int, steps: int, way: tuple[float, ...], clearance: float) -> Items:
+def variable_geometry_truss(
+    bays: int = 5, steps: int = 50, way: tuple[float, ...] = (3.5, 1.0, -2.5), clearance: float = 0.6
+) -> Items:
     """A truss of five bays follows a reference curve past two cubes in 50 steps."""
     arm = truss_arm(bays)
     tip = arm.frame_pose(arm.neutral(), "tip").translation
@@ -294,24 +302,16 @@ def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: t
     ),
     kind="reference",
     tags=("loops", "simulation", "acc1989"),
-    parameters={
-        "lengths": (1.0, 1.0, 1.0),
-        "masses": (30.0, 18.0, 18.0),
-        "moments": (10.0, 8.64, 8.64),
-        "start_deg": (60.0, -10.0, -90.0),
-        "rates": (0.386, 0.0, -0.9618),
-        "speed": -1.0,
-    },
     missing="""places of the mass centres (middle of the links here) and gravity (none here); curves only in
     figures; h in (22) is misprinted and was derived anew""",
 )
 def ider_three_link(
-    lengths: tuple[float, ...],
-    masses: tuple[float, ...],
-    moments: tuple[float, ...],
-    start_deg: tuple[float, ...],
-    rates: tuple[float, ...],
-    speed: float,
+    lengths: tuple[float, ...] = (1.0, 1.0, 1.0),
+    masses: tuple[float, ...] = (30.0, 18.0, 18.0),
+    moments: tuple[float, ...] = (10.0, 8.64, 8.64),
+    start_deg: tuple[float, ...] = (60.0, -10.0, -90.0),
+    rates: tuple[float, ...] = (0.386, 0.0, -0.9618),
+    speed: float = -1.0,
 ) -> Items:
     """A prescribed end-effector path, with reactions along the constraint and with two motors only."""
     model = three_link(lengths, masses, moments)
@@ -369,12 +369,14 @@ def ider_three_link(
     source=acc1989("Ider (joint drives)", "place of the point A at the start"),
     kind="published",
     tags=("tree", "acc1989"),
-    parameters={"link1": 1.0, "point": 1.8, "angles_deg": (80.0, -160.0), "m": (30.0, 15.0)},
     missing="""area moment of link 2, boundary conditions of the modes, gravity: only the rigid kinematics are
     used; L2 in (30)-(31) is read as the distance of A""",
 )
 def ider_flexible_start(
-    link1: float, point: float, angles_deg: tuple[float, float], m: tuple[float, float]
+    link1: float = 1.0,
+    point: float = 1.8,
+    angles_deg: tuple[float, float] = (80.0, -160.0),
+    m: tuple[float, float] = (30.0, 15.0),
 ) -> Items:
     """The point A on the second link at the start of the path."""
     builder = ModelBuilder("ider_flexible", gravity=(0, 0, 0))

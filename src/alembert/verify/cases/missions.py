@@ -53,9 +53,8 @@ def _librations(moments: tuple[float, ...], n: float) -> np.ndarray:
     (1961) 14: librations in pitch and in roll and yaw; their regions""",
     kind="closed form",
     tags=("tree", "linearisation"),
-    parameters={"rate": 1.1e-3},
 )
-def debra_delp(rate: float) -> Items:
+def debra_delp(rate: float = 1.1e-3) -> Items:
     """Librations in a circular orbit, stable and unstable, by linear models with the gravity gradient as a force."""
     reason = "closed forms; the linear model is exact to rounding, 1e-13 of n at these moments"
     poles = _librations((120.0, 150.0, 60.0), rate)
@@ -72,9 +71,8 @@ def debra_delp(rate: float) -> Items:
     source=f"The period of pitch with 60 deg amplitude, an elliptic integral; {SCRIPT}",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"rate": 1.1e-3},
 )
-def large_pitch_libration(rate: float) -> Items:
+def large_pitch_libration(rate: float = 1.1e-3) -> Items:
     """A large libration in pitch under the gravity gradient: a quarter of its period."""
     model = _brick((120.0, 150.0, 60.0)).build()
     half = math.radians(60.0) / 2
@@ -99,9 +97,8 @@ def large_pitch_libration(rate: float) -> Items:
     source=f"Euler's equations of a free body, I = (10, 15, 20); {SCRIPT}",
     kind="reference",
     tags=("tree", "simulation"),
-    parameters={"duration": 100.0},
 )
-def torque_free_asymmetric(flights: FlightProgram, duration: float) -> Items:
+def torque_free_asymmetric(flights: FlightProgram, duration: float = 100.0) -> Items:
     """Attitude and rate of a tumbling asymmetric body after 100 s."""
     q, rate = flights.load().tumble((10.0, 15.0, 20.0), (0.3, 0.02, 0.25), duration)
     expected = np.array([-0.373608316577, -0.023596466205, 0.372134931995, -0.849338345394])
@@ -117,9 +114,8 @@ def torque_free_asymmetric(flights: FlightProgram, duration: float) -> Items:
     Attitude Dynamics, chapter 6)""",
     kind="closed form",
     tags=("tree", "linearisation"),
-    parameters={"spin": 0.1},
 )
-def gyrostat(spin: float) -> Items:
+def gyrostat(spin: float = 0.1) -> Items:
     """A body with a rotor about the axis of intermediate inertia: a rotor makes it stable, another one unstable."""
     for h, part, expected in ((15.0, "frequency", 0.0228217732), (-5.0, "growth", 0.0176776695)):
         Jr = 0.5
@@ -140,9 +136,8 @@ def gyrostat(spin: float) -> Items:
     source=f"Conservation of momentum: a hub and its wheel; {SCRIPT}",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"inertia": 0.159154943092},
 )
-def wheel_against_hub(inertia: float) -> Items:
+def wheel_against_hub(inertia: float = 0.159154943092) -> Items:
     """A wheel at 100 rpm takes 0.2 N m from 5 s on; hub and wheel at 10 s."""
     builder = ModelBuilder("hub", gravity=(0, 0, 0))
     builder.body("hub", Inertia(10.0, (0, 0, 0), (2, 0, 2, 0, 0, 2)), joint=Revolute(), joint_name="turn")
@@ -214,9 +209,8 @@ def _ball() -> ModelBuilder:
     source=f"{SCRIPT}, to 3e-5 m: circular 6778.137 km, 51.6 deg, J2 = 1.08262668e-3",
     kind="reference",
     tags=("tree", "simulation"),
-    parameters={"step": 5.0},
 )
-def a_day_with_j2(flights: FlightProgram, step: float) -> Items:
+def a_day_with_j2(flights: FlightProgram, step: float = 5.0) -> Items:
     """Position and node after a day with J2, as a deviation from a reference orbit (Encke); a Sun-synchronous orbit."""
     orbit = Orbit(6778137.0, 0.0, math.radians(51.6))
     r, u = flights.load().orbit(orbit, 1.08262668e-3, 86400.0, step)
@@ -242,9 +236,8 @@ def a_day_with_j2(flights: FlightProgram, step: float) -> Items:
     J2 to J6""",
     kind="independent program",
     tags=("tree", "simulation"),
-    parameters={"step": 5.0},
 )
-def ten_days_with_zonal_terms(step: float) -> Items:
+def ten_days_with_zonal_terms(step: float = 5.0) -> Items:
     """Position after ten days with J2 to J6, as a deviation from a reference orbit (Encke)."""
     terms = {2: 1.08262668e-3, 3: -2.53266e-6, 4: -1.61963e-6, 5: -2.2730e-7, 6: 5.4068e-7}
     orbit = Orbit(6878137.0, 0.001, 1.0, 0.2, 0.3, 0.1)
@@ -304,9 +297,8 @@ def eclipse_fraction() -> Items:
     source=f"Clohessy, Wiltshire, Terminal guidance system for satellite rendezvous (1960): two impulses; {SCRIPT}",
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"rate": 1.1e-3, "duration": 1500.0},
 )
-def rendezvous_impulses(rate: float, duration: float) -> Items:
+def rendezvous_impulses(rate: float = 1.1e-3, duration: float = 1500.0) -> Items:
     """From (100, -1000, 50) m at rest with the first impulse to the origin, and the second one there."""
     builder = ModelBuilder("chaser", gravity=(0, 0, 0))
     builder.body("chaser", Inertia.box(10.0, (1, 1, 1)), joint=Free(), joint_name="flight")

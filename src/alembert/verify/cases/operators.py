@@ -125,9 +125,8 @@ def twin_forward_dynamics() -> Items:
     source="""Discrete-time regulator of a double integrator: the stationary Riccati equation (Bryson, Ho, Applied
     Optimal Control, 1975, ch. 5)""",
     kind="closed form",
-    parameters={"step": 0.1, "stages": 60},
 )
-def double_integrator_regulator(step: float, stages: int) -> Items:
+def double_integrator_regulator(step: float = 0.1, stages: int = 60) -> Items:
     """The sweep that gives accelerations along bodies gives feedback gains along time."""
     A, B = np.array([[1.0, step], [0.0, 1.0]]), np.array([[step**2 / 2], [step]])
     Q, R = np.diag([1.0, 0.1]), np.array([[0.01]])

@@ -101,11 +101,10 @@ GUESS = {
     ),
     kind="reference",
     tags=("acc1989",),
-    parameters={"elements": 8},
     missing="""the paper draws its results; used are its data, its weak form (25) solved independently, and what it says of
     them: eight and eight elements are converged, and the angle of attack is above 30 deg at places""",
 )
-def launch_system(elements: int) -> Items:
+def launch_system(elements: int = 8) -> Items:
     """Two phases of a rocket by the midpoint rule are the finite elements in time of the paper, number by number."""
     ascent = _ascent()
     few = ascent.solve(elements // 2, transcription="midpoint", guess=GUESS)
@@ -318,9 +317,8 @@ _KEYS = ("a", "e", "cosine of i", "node", "perigee")
     `launch` of PSOPT: the Delta III into a transfer orbit, the largest mass; 7529.712296 kg by an independent
     calculation (PSOPT prints 7529.661 with its own mesh)""",
     kind="reference",
-    parameters={"accuracy": 1e-7},
 )
-def delta_iii_launch(accuracy: float) -> Items:
+def delta_iii_launch(accuracy: float = 1e-7) -> Items:
     """Four phases of a launch, with boosters that burn out and are dropped, into an orbit of five elements."""
     launch, guess = delta_iii()
     # far from a motion few steps of a simple method find their way in 10 iterations, also from guesses that are 1e-4 off
@@ -425,9 +423,8 @@ def _flown(system: System, x: np.ndarray, u: list[float], time: float, steps: in
     source="""J. T. Betts, Practical methods for optimal control using nonlinear programming (2001), two-burn orbit transfer,
     as the example `twoburn` of PSOPT states it: weight 0.2367249""",
     kind="published",
-    parameters={"accuracy": 1e-6},
 )
-def betts_two_burns(accuracy: float) -> Items:
+def betts_two_burns(accuracy: float = 1e-6) -> Items:
     """From a low inclined orbit to a geosynchronous one: coast, burn, coast, burn, with the largest weight at the end."""
     coasting = System(TRANSFER_STATES, [], lambda s: _rate(s, False))
     burning = System(TRANSFER_STATES, ["theta", "phi"], lambda s: _rate(s, True))

@@ -53,9 +53,8 @@ def _cart(price: float, way: float) -> Problem:
 @case(
     source="Closed form: 1/2 int u^2 = 6 m^2, so that 6 m^2 + 3/m is least at m^3 = 1/4",
     kind="closed form",
-    parameters={"price": 3.0},
 )
-def best_mass(price: float) -> Items:
+def best_mass(price: float = 3.0) -> Items:
     """The mass of a cart that is pushed from rest to rest, where light carts are dear; found with the motion."""
     solution = _cart(price, 1.0).solve(8)
     mass = (price / 12) ** (1 / 3)
@@ -122,9 +121,8 @@ def widest_bow() -> Items:
 @case(
     source="Closed form: the Gramian W of (A, B) over [0, 1], least effort 1/2 d' W^-1 d",
     kind="closed form",
-    parameters={"mass": 2.0, "stiffness": 8.0, "steps": 30},
 )
-def reach_against_a_spring(mass: float, stiffness: float, steps: int) -> Items:
+def reach_against_a_spring(mass: float = 2.0, stiffness: float = 8.0, steps: int = 30) -> Items:
     """A force element of `al.simulate` acts on the model: a mass is brought 1 m away from rest to rest."""
     spring = SpringDamper("wall", "mass", stiffness=stiffness)
     problem = Problem(_slider(mass), 1.0, **ENDS, forces=[spring])
@@ -142,9 +140,8 @@ def reach_against_a_spring(mass: float, stiffness: float, steps: int) -> Items:
 @case(
     source="Closed form: 1/2 int u^2 of cubics, 2 v^2 - 6 v + 6 on the way there and v^2/2 - 3 v + 6 back, least at v = 1.8",
     kind="closed form",
-    parameters={"restitution": 0.5},
 )
-def thrown_at_a_wall(restitution: float) -> Items:
+def thrown_at_a_wall(restitution: float = 0.5) -> Items:
     """A mass reaches a wall, comes back with half of its speed and has to be home at rest: two phases of one model."""
     model = _slider(1.0)
     bounce = Phases(
@@ -166,9 +163,8 @@ def thrown_at_a_wall(restitution: float) -> Items:
 @case(
     source="Closed form: x' = u with int x^2 + u^2 over T costs tanh(T), with the feedback -tanh(T - t) x",
     kind="closed form",
-    parameters={"time": 2.0},
 )
-def regulator(time: float) -> Items:
+def regulator(time: float = 2.0) -> Items:
     """The linear-quadratic regulator of one state, and its gain at the start from the sweep."""
     system = System(["x"], ["u"], lambda s: [s.u])
     solution = Problem(system, time, start={"x": 1}, cost=running(lambda s: s.x**2 + s.u**2)).solve(
@@ -211,12 +207,11 @@ def _damped(
     ),
     kind="closed form",
     tags=("acc1989",),
-    parameters={"zeta": 0.65, "disturbance_deg": 8.0},
     missing="""the aerodynamic tables of the F-5A (its gain is 4.36); used are the method, the limits of rates, and a short
     period of our own. Without limits the gain follows from the characteristic equation, with them from simulations within
     least squares of SciPy""",
 )
-def pitch_damper(zeta: float, disturbance_deg: float) -> Items:
+def pitch_damper(zeta: float = 0.65, disturbance_deg: float = 8.0) -> Items:
     """A gain and the frequency of the response that fits best, found together as design parameters of a simulation."""
     Z, M_alpha, M_q, M_delta = SHORT_PERIOD
     bounds: dict[str, Any] = {"gain": (0.0, 5.0), "w": (0.5, 6.0)}
@@ -297,9 +292,8 @@ def _by_simulation(begin: Any, zeta: float) -> tuple[Any, float]:
     ),
     kind="closed form",
     tags=("acc1989",),
-    parameters={"ratio": 0.75},
 )
-def bless_transfer(ratio: float) -> Items:
+def bless_transfer(ratio: float = 0.75) -> Items:
     """A thrust of constant size is turned so that height and speed are reached soonest."""
     # with s = tan(u0), T = time: U = a T asinh(s)/s and h = a T^2/(4 s^2) (s sqrt(1 + s^2) - asinh s)
     s = scipy.optimize.brentq(
@@ -340,11 +334,12 @@ def bless_transfer(ratio: float) -> Items:
     ),
     kind="closed form",
     tags=("acc1989",),
-    parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
     missing="""the range in the paper is that of an octagon instead of the circle |u| = 5 g, and is only drawn; used are the
     data, and the exact optimum: full thrust at one angle, then a throw""",
 )
-def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int) -> Items:
+def psiaki_rocket(
+    g: float = 32.2, thrust: float = 5.0, fuel: float = 10.0, time: float = 12.0, stages: int = 24
+) -> Items:
     """All fuel at once, at the angle that brings the rocket down at the end."""
     burn = fuel / thrust
     reach = fuel * (time - burn / 2)  # distance in units of g along the thrust, without weight
@@ -386,11 +381,12 @@ def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int
     ),
     kind="reference",
     tags=("acc1989",),
-    parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
     missing="""the paper draws its result and does not print it; the references are those of an independent calculation, for
     both ways to lay the octagon around the circle""",
 )
-def psiaki_octagon(g: float, thrust: float, fuel: float, time: float, stages: int) -> Items:
+def psiaki_octagon(
+    g: float = 32.2, thrust: float = 5.0, fuel: float = 10.0, time: float = 12.0, stages: int = 24
+) -> Items:
     """A range that a linear program finds exactly: it ends at a vertex, with controls at their bounds."""
     states = ["x", "y", "vx", "vy", "used"]
     rocket = System(states, ["ux", "uy", "size"], lambda s: [s.vx, s.vy, s.ux, s.uy - 1.0, s.size])
@@ -426,11 +422,12 @@ def psiaki_octagon(g: float, thrust: float, fuel: float, time: float, stages: in
     ),
     kind="closed form",
     tags=("acc1989",),
-    parameters={"noise": 0.4, "jump": 0.3, "rate": 2.0, "time": 1.0, "points": 161},
     missing="""the paper prints no solution; the reference is V = k x^2/2 + b x + c of the linear-quadratic problem, whose
     three equations were integrated independently""",
 )
-def hanson_jumps(noise: float, jump: float, rate: float, time: float, points: int) -> Items:
+def hanson_jumps(
+    noise: float = 0.4, jump: float = 0.3, rate: float = 2.0, time: float = 1.0, points: int = 161
+) -> Items:
     """The value and the feedback of dx = (x/2 + u) dt + 0.4 dW + 0.3 dP with 2 jumps a second, on a grid."""
     found = dynamic_programming(
         {"x": np.linspace(-4, 4, points)},

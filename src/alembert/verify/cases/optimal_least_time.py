@@ -35,9 +35,8 @@ def _steps(times: np.ndarray, values: np.ndarray) -> Line:
 @case(
     source="Closed form: with g = 1.5 and thrust up to 3, from 10 up at -2: fall, then full thrust; fuel 2 sqrt(17)",
     kind="closed form",
-    parameters={"g": 1.5, "thrust": 3.0, "accuracy": 1e-6},
 )
-def moon_lander(g: float, thrust: float, accuracy: float) -> Items:
+def moon_lander(g: float = 1.5, thrust: float = 3.0, accuracy: float = 1e-6) -> Items:
     """A soft landing with the least fuel; the mesh finds the switch."""
     system = System(["h", "v"], ["u"], lambda s: [s.v, s.u - g])
     ends: dict[str, Any] = {"start": {"h": 10, "v": -2}, "end": {"h": 0, "v": 0}}
@@ -58,9 +57,8 @@ def moon_lander(g: float, thrust: float, accuracy: float) -> Items:
     source="""Bilimoria, Wie, Time-optimal three-axis reorientation of a rigid spacecraft, J. Guidance 16 (1993): five
     switches; 3.2430832758 from an independent calculation""",
     kind="reference",
-    parameters={"accuracy": 1e-5},
 )
-def fastest_slew(accuracy: float) -> Items:
+def fastest_slew(accuracy: float = 1e-5) -> Items:
     """Half a turn of a ball with three bounded torques: not about the axis of the turn."""
     builder = ModelBuilder("ball", gravity=(0, 0, 0))
     builder.body(
@@ -91,9 +89,11 @@ def fastest_slew(accuracy: float) -> Items:
     ),
     kind="reference",
     tags=("acc1989",),
-    parameters={"ratio": 0.75, "times": ((2, 2.17298), (4, 2.13972), (8, 2.12621), (16, 2.12235))},
 )
-def bless_elements(ratio: float, times: tuple[tuple[int, float], ...]) -> Items:
+def bless_elements(
+    ratio: float = 0.75,
+    times: tuple[tuple[int, float], ...] = ((2, 2.17298), (4, 2.13972), (8, 2.12621), (16, 2.12235)),
+) -> Items:
     """Their weak form with elements of the lowest order is the implicit midpoint rule: the same numbers at every mesh."""
     speed = 1 / np.sqrt(ratio)
     craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
@@ -113,12 +113,8 @@ def bless_elements(ratio: float, times: tuple[tuple[int, float], ...]) -> Items:
     yield Plot.line("elements", "T sqrt(a/h)", np.array([n for n, _ in times]), np.array(found))
 
 
-@case(
-    source="Closed form: full thrust to the middle and back, 2 sqrt(way)",
-    kind="closed form",
-    parameters={"way": 4.0},
-)
-def fastest_push(way: float) -> Items:
+@case(source="Closed form: full thrust to the middle and back, 2 sqrt(way)", kind="closed form")
+def fastest_push(way: float = 4.0) -> Items:
     """A mass with a bounded force, from rest to rest; the switch is at a node."""
     mass = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
     ends: dict[str, Any] = {"start": {"x": 0, "v": 0}, "end": {"x": way, "v": 0}}
@@ -164,9 +160,8 @@ def rayleigh_least_time() -> Items:
 @case(
     source="Closed form: heading 1/sqrt(1 - c^2) against a current c, of a boat with speed 1",
     kind="closed form",
-    parameters={"current": 0.6},
 )
-def boat_across_a_river(current: float) -> Items:
+def boat_across_a_river(current: float = 0.6) -> Items:
     """Straight across a river with an even current."""
     boat = System(["x", "y"], ["a"], lambda s: [ca.cos(s.a) + current, ca.sin(s.a)])
     problem = Problem(boat, (0.5, 5.0), start={"x": 0, "y": 0}, end={"x": 0, "y": 1}, cost=duration())
@@ -262,9 +257,12 @@ def sohl_bobrow_acrobots() -> Items:
 @case(
     source="Closed form: Tsiolkovsky's equation for both stages, less what gravity takes; full thrust is optimal",
     kind="closed form",
-    parameters={"exhaust": (2600.0, 4200.0), "thrust": (1.6e6, 5e5), "g": 9.81},
 )
-def two_stage_rocket(exhaust: tuple[float, float], thrust: tuple[float, float], g: float) -> Items:
+def two_stage_rocket(
+    exhaust: tuple[float, float] = (2600.0, 4200.0),
+    thrust: tuple[float, float] = (1.6e6, 5e5),
+    g: float = 9.81,
+) -> Items:
     """Straight up with the highest speed in the end: 100 t burn to 40, 8 are dropped, 32 burn to 10."""
 
     def stage(k: int, last: float, **more: object) -> Problem:
@@ -301,9 +299,8 @@ def two_stage_rocket(exhaust: tuple[float, float], thrust: tuple[float, float], 
     source="""Two-burn transfer between circular orbits of radius 1 and 3 in canonical units, acceleration 0.1 at first,
     exhaust speed 1.5; reference values from an independent calculation by shooting on the conditions for a minimum""",
     kind="reference",
-    parameters={"radius": 3.0, "steps": 40},
 )
-def two_burns(radius: float, steps: int) -> Items:
+def two_burns(radius: float = 3.0, steps: int = 40) -> Items:
     """Burn, coast, burn to a higher circular orbit with the least change of speed; all three durations are free."""
 
     def rates(s: Moment, thrust: bool) -> list[ca.SX]:

@@ -21,9 +21,8 @@ case = family("optimal")
     source="Bryson, Denham, Dreyfus, Optimal programming problems with inequality constraints (1963), "
     "closed form J = 4/(9 l)",
     kind="closed form",
-    parameters={"limit": 1 / 9},
 )
-def bryson_denham(limit: float) -> Items:
+def bryson_denham(limit: float = 1 / 9) -> Items:
     """Half the integral of the squared acceleration of a mass that may not go beyond 1/9."""
     example = examples.bryson_denham(limit)
     solution = example.solve(200)
@@ -96,9 +95,8 @@ def hypersensitive() -> Items:
     source="""Rao, Mease, Dichotomic basis approach to solving hyper-sensitive optimal control problems, Automatica 35
     (1999), linear example; closed form from the two exponentials exp(+-sqrt(2) t)""",
     kind="closed form",
-    parameters={"time": 10.0, "start": 1.5, "end": 1.0},
 )
-def linear_hypersensitive(time: float, start: float, end: float) -> Items:
+def linear_hypersensitive(time: float = 10.0, start: float = 1.5, end: float = 1.0) -> Items:
     """The least 1/2 int x^2 + u^2 with x' = -x + u, from 1.5 to 1 in a long time."""
     # x = A exp(-w t) + B exp(w (t - T)) with w = sqrt(2), and u = x' + x
     w = np.sqrt(2)
@@ -133,12 +131,13 @@ def van_der_pol_optimal() -> Items:
     )
 
 
-@case(
-    source="Closed form: an arc of a cycloid through both points",
-    kind="closed form",
-    parameters={"slides": ((9.80665, 10.0, 5.0, 1.8016031225), (9.8, 2.0, 2.0, 0.8247591432))},
-)
-def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> Items:
+@case(source="Closed form: an arc of a cycloid through both points", kind="closed form")
+def brachistochrone(
+    slides: tuple[tuple[float, float, float, float], ...] = (
+        (9.80665, 10.0, 5.0, 1.8016031225),
+        (9.8, 2.0, 2.0, 0.8247591432),
+    ),
+) -> Items:
     """The fastest slides from rest to points 10 m away and 5 m below, 2 m away and 2 m below; the final time is free."""
     lines = []
     for gravity, far, drop, time in slides:
@@ -154,12 +153,8 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
     yield Plot("x [m]", "y [m]", tuple(lines))
 
 
-@case(
-    source=f"{COPS}, hanging chain; the catenary in closed form",
-    kind="closed form",
-    parameters={"left": 1.0, "right": 3.0, "length": 4.0},
-)
-def hanging_chain(left: float, right: float, length: float) -> Items:
+@case(source=f"{COPS}, hanging chain; the catenary in closed form", kind="closed form")
+def hanging_chain(left: float = 1.0, right: float = 3.0, length: float = 4.0) -> Items:
     """The shape of least potential energy of a chain of given length between two points."""
     # y = c cosh((x - m)/c) + d: length^2 - rise^2 = (2 c sinh(1/(2c)))^2
     rise = right - left
@@ -202,9 +197,8 @@ def hanging_chain(left: float, right: float, length: float) -> Items:
     source="Bryson, Ho, Applied optimal control (1975), 2.5: thrust 0.1405, mass flow 0.07489, 3.32 units of time; "
     "radius 1.525",
     kind="published",
-    parameters={"thrust": 0.1405, "flow": 0.07489, "time": 3.32},
 )
-def largest_orbit(thrust: float, flow: float, time: float) -> Items:
+def largest_orbit(thrust: float = 0.1405, flow: float = 0.07489, time: float = 3.32) -> Items:
     """The largest circular orbit that a small steady thrust reaches in a given time."""
 
     def rates(s: Moment) -> list[ca.SX]:
@@ -275,12 +269,8 @@ def stirred_tank() -> Items:
     yield Plot.line("t", "u", solution.time[:-1], solution.control("u"))
 
 
-@case(
-    source="Becerra, PSOPT manual (2010), obstacle avoidance problem: 4.571044",
-    kind="published",
-    parameters={"speed": 2.138},
-)
-def two_obstacles(speed: float) -> Items:
+@case(source="Becerra, PSOPT manual (2010), obstacle avoidance problem: 4.571044", kind="published")
+def two_obstacles(speed: float = 2.138) -> Items:
     """A vehicle of constant speed passes two discs."""
     vehicle = System(["x", "y"], ["a"], lambda s: [speed * ca.cos(s.a), speed * ca.sin(s.a)])
     path = {
@@ -303,9 +293,10 @@ def two_obstacles(speed: float) -> Items:
     source="""Becerra, PSOPT manual (2010), interior point constraint: 0.9205314; closed form of each arc from a to b in T,
     ((a^2 + b^2) cosh T - 2 a b) / sinh T""",
     kind="closed form",
-    parameters={"places": (1.0, 0.9, 0.75), "times": (0.75, 0.25)},
 )
-def interior_point(places: tuple[float, ...], times: tuple[float, ...]) -> Items:
+def interior_point(
+    places: tuple[float, ...] = (1.0, 0.9, 0.75), times: tuple[float, ...] = (0.75, 0.25)
+) -> Items:
     """The integral of x^2 + u^2 with x' = u, which passes a given point on its way."""
     system, (first, middle, last) = System(["x"], ["u"], lambda s: [s.u]), places
     cost = running(lambda s: s.x**2 + s.u**2)
@@ -359,9 +350,8 @@ def tracking_robot() -> Items:
 @case(
     source="Closed form: x'' = u with 1/2 int u^2, from rest to rest over 1 in 1 s: u = 6 - 12 t",
     kind="closed form",
-    parameters={"steps": (4, 8)},
 )
-def least_effort(steps: tuple[int, ...]) -> Items:
+def least_effort(steps: tuple[int, ...] = (4, 8)) -> Items:
     """Every transcription on the simplest problem there is: 6, or 6/(1 - h^2) where controls are held."""
     mass = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
     problem = Problem(mass, 1.0, start={"x": 0, "v": 0}, end={"x": 1, "v": 0})

@@ -17,10 +17,9 @@ case = family("differential")
     source="Pinocchio (Carpentier and others 2019): aba, rnea, crba on random trees of its joint types",
     kind="independent program",
     tags=("tree", "random"),
-    parameters={"count": 300},
     needs=("pinocchio",),
 )
-def pinocchio_random_trees(count: int) -> Items:
+def pinocchio_random_trees(count: int = 300) -> Items:
     """Forward and inverse dynamics, mass matrix and energies on random trees, fixed and floating."""
     from alembert.verify.in_pinocchio import JOINTS
 
@@ -31,10 +30,9 @@ def pinocchio_random_trees(count: int) -> Items:
     source="Exudyn (Gerstmayr 2023): mass matrix and forces of its kinematic tree",
     kind="independent program",
     tags=("tree", "random"),
-    parameters={"count": 300},
     needs=("exudyn",),
 )
-def exudyn_random_trees(count: int) -> Items:
+def exudyn_random_trees(count: int = 300) -> Items:
     """Forward and inverse dynamics and mass matrix on random trees of hinges and slides."""
     from alembert.verify.in_exudyn import JOINTS
 
@@ -96,10 +94,9 @@ ROBOTS = {
     reading the URDF file""",
     kind="independent program",
     tags=("tree",),
-    parameters={"count": 100},
     needs=("pinocchio",),
 )
-def pinocchio_robots(count: int) -> Items:
+def pinocchio_robots(count: int = 100) -> Items:
     """Forward and inverse dynamics of robots read from their files."""
     import warnings
     from pathlib import Path
@@ -138,10 +135,9 @@ def pinocchio_robots(count: int) -> Items:
     source="Pinocchio (Carpentier, Mansard 2018): computeABADerivatives on a seven-joint arm",
     kind="independent program",
     tags=("tree", "sensitivity"),
-    parameters={"count": 50},
     needs=("pinocchio",),
 )
-def pinocchio_derivatives(count: int) -> Items:
+def pinocchio_derivatives(count: int = 50) -> Items:
     """Derivatives of forward dynamics with respect to configuration, speeds and efforts."""
     import pinocchio as pin
 
@@ -172,10 +168,9 @@ def pinocchio_derivatives(count: int) -> Items:
     source="""Pinocchio (Carpentier and others 2021): constraintDynamics on the N-four-bar mechanism (IFToMM A02)""",
     kind="independent program",
     tags=("loops", "iftomm"),
-    parameters={"windows": (1, 3)},
     needs=("pinocchio",),
 )
-def pinocchio_loops(windows: tuple[int, ...]) -> Items:
+def pinocchio_loops(windows: tuple[int, ...] = (1, 3)) -> Items:
     """Accelerations of four-bars; a pin in the plane is a point contact in space there, one row of it redundant."""
     import pinocchio as pin
 
@@ -221,10 +216,9 @@ def pinocchio_loops(windows: tuple[int, ...]) -> Items:
     types, without contacts""",
     kind="independent program",
     tags=("tree", "random"),
-    parameters={"count": 300},
     needs=("mujoco",),
 )
-def mujoco_random_trees(count: int) -> Items:
+def mujoco_random_trees(count: int = 300) -> Items:
     """Forward and inverse dynamics, mass matrix and energies on random trees, fixed and floating."""
     yield from _against("mujoco", ("revolute", "prismatic", "spherical", "fixed"), count)
 
@@ -233,10 +227,9 @@ def mujoco_random_trees(count: int) -> Items:
     source="MuJoCo (Todorov, Erez, Tassa 2012): mj_forward on the humanoid of alembert.library",
     kind="independent program",
     tags=("tree",),
-    parameters={"count": 200},
     needs=("mujoco",),
 )
-def mujoco_humanoid(count: int) -> Items:
+def mujoco_humanoid(count: int = 200) -> Items:
     """Accelerations of a floating humanoid."""
     model = library.humanoid()
     plain = [dataclasses.replace(j, friction=None, spring=None, rotors=(), armature=()) for j in model.joints]

@@ -23,9 +23,8 @@ from alembert.verify.random_models import ROUNDING_REASON, states
     source="Galilei's parabola and the conservation of momentum, for a body thrown with spin",
     kind="closed form",
     tags=("tree",),
-    parameters={"duration": 2.0},
 )
-def projectile(program: DynamicsProgram, duration: float) -> Items:
+def projectile(program: DynamicsProgram, duration: float = 2.0) -> Items:
     """The centre of mass of a thrown, spinning body follows a parabola, its angular momentum stays."""
     builder = ModelBuilder("thrown")
     builder.body("body", Inertia.box(2.0, (0.1, 0.3, 0.6)), joint=Free())
@@ -44,10 +43,13 @@ def projectile(program: DynamicsProgram, duration: float) -> Items:
     Classical Mechanics, sec. 5.6)""",
     kind="closed form",
     tags=("tree",),
-    parameters={"across": 1.2, "along": 2.0, "start": (0.5, 0.0, 3.0), "duration": 5.0},
 )
 def symmetric_body(
-    program: DynamicsProgram, across: float, along: float, start: tuple[float, ...], duration: float
+    program: DynamicsProgram,
+    across: float = 1.2,
+    along: float = 2.0,
+    start: tuple[float, ...] = (0.5, 0.0, 3.0),
+    duration: float = 5.0,
 ) -> Items:
     """The angular velocity of a free symmetric body turns about its axis evenly."""
     model = rigid_body((across, across, along))
@@ -65,10 +67,12 @@ def symmetric_body(
     axis""",
     kind="closed form",
     tags=("tree",),
-    parameters={"moments": (1.0, 2.0, 3.0), "start": (0.01, 2.0, 0.01), "flip": 10.977572939663},
 )
 def dzhanibekov_flip(
-    program: DynamicsProgram, moments: tuple[float, float, float], start: tuple[float, ...], flip: float
+    program: DynamicsProgram,
+    moments: tuple[float, float, float] = (1.0, 2.0, 3.0),
+    start: tuple[float, ...] = (0.01, 2.0, 0.01),
+    flip: float = 10.977572939663,
 ) -> Items:
     """A body spinning about its middle axis turns over at the time of the closed form (Dzhanibekov)."""
     model = rigid_body(moments)
@@ -83,25 +87,16 @@ def dzhanibekov_flip(
     (Goldstein, Classical Mechanics, sec. 5.7)""",
     kind="closed form",
     tags=("tree",),
-    parameters={
-        "mass": 2.0,
-        "distance": 0.3,
-        "across": 0.25,
-        "along": 0.1,
-        "tilt": 1.0,
-        "precession": 1.7,
-        "duration": 3.0,
-    },
 )
 def heavy_top_precession(
     program: DynamicsProgram,
-    mass: float,
-    distance: float,
-    across: float,
-    along: float,
-    tilt: float,
-    precession: float,
-    duration: float,
+    mass: float = 2.0,
+    distance: float = 0.3,
+    across: float = 0.25,
+    along: float = 0.1,
+    tilt: float = 1.0,
+    precession: float = 1.7,
+    duration: float = 3.0,
 ) -> Items:
     """A top spun at the right rate keeps its tilt and turns about the vertical evenly."""
     builder = ModelBuilder("lagrange_top")
@@ -131,9 +126,10 @@ def heavy_top_precession(
     computed independently, eight digits""",
     kind="reference",
     tags=("tree",),
-    parameters={"duration": 0.2, "spin": (0.0, 150.0, -4.61538)},
 )
-def heavy_top_attitude(program: DynamicsProgram, duration: float, spin: tuple[float, ...]) -> Items:
+def heavy_top_attitude(
+    program: DynamicsProgram, duration: float = 0.2, spin: tuple[float, ...] = (0.0, 150.0, -4.61538)
+) -> Items:
     """Attitude of a fast heavy top after 0.2 s."""
     model = heavy_top()
     t, q, _ = motion(model, program.load(model), model.neutral(), spin, duration=duration)
@@ -147,9 +143,8 @@ def heavy_top_attitude(program: DynamicsProgram, duration: float, spin: tuple[fl
     source="A bead on a rod that is turned evenly: r = r0 cosh(w t); the torque on the rod 2 m w r r'",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"rate": 2.0, "start": 0.1, "mass": 0.5, "duration": 1.5},
 )
-def bead_on_a_rod(rate: float, start: float, mass: float, duration: float) -> Items:
+def bead_on_a_rod(rate: float = 2.0, start: float = 0.1, mass: float = 0.5, duration: float = 1.5) -> Items:
     """Prescribed rotation of a joint, and the torque that it takes (hybrid dynamics)."""
     builder = ModelBuilder("bead", gravity=(0, 0, 0))
     builder.body("rod", Inertia.rod(1.0, (-1, 0, 0), (1, 0, 0)), joint=Revolute(), joint_name="hub")
@@ -179,10 +174,13 @@ def bead_on_a_rod(rate: float, start: float, mass: float, duration: float) -> It
     source="""A nut that runs down a screw without friction: a = g / (1 + I / (m h^2)), h the advance per radian""",
     kind="closed form",
     tags=("tree",),
-    parameters={"mass": 0.8, "moment": 2e-3, "advance": 0.05, "gravity": 9.81},
 )
 def screw_descent(
-    program: DynamicsProgram, mass: float, moment: float, advance: float, gravity: float
+    program: DynamicsProgram,
+    mass: float = 0.8,
+    moment: float = 2e-3,
+    advance: float = 0.05,
+    gravity: float = 9.81,
 ) -> Items:
     """Acceleration of a nut on a vertical screw."""
     builder = ModelBuilder("nut")
@@ -204,9 +202,10 @@ def screw_descent(
     source="A ball dropped from h with restitution e: bounces at sqrt(2h/g) (1 + 2 e + 2 e^2 + ...)",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"height": 1.0, "restitution": 0.7, "gravity": 9.81, "bounces": 6},
 )
-def bouncing_ball(height: float, restitution: float, gravity: float, bounces: int) -> Items:
+def bouncing_ball(
+    height: float = 1.0, restitution: float = 0.7, gravity: float = 9.81, bounces: int = 6
+) -> Items:
     """Instants of bounces, located as events that change the velocity."""
     builder = ModelBuilder("ball")
     builder.body("ball", Inertia.box(1.0, (0.1, 0.1, 0.1)), joint=Prismatic((0, 0, 1)), joint_name="height")
@@ -233,9 +232,8 @@ def bouncing_ball(height: float, restitution: float, gravity: float, bounces: in
     Classical Mechanics, sec. 2.4)""",
     kind="closed form",
     tags=("loops",),
-    parameters={"mass": 0.7, "radius": 0.1, "slope": 0.4, "gravity": 9.81},
 )
-def rolling_ball(mass: float, radius: float, slope: float, gravity: float) -> Items:
+def rolling_ball(mass: float = 0.7, radius: float = 0.1, slope: float = 0.4, gravity: float = 9.81) -> Items:
     """Acceleration of a rolling ball, and that it rolls (nonholonomic rows)."""
     builder = ModelBuilder("ball", gravity=(gravity * np.sin(slope), 0.0, -gravity * np.cos(slope)))
     builder.body("ball", Inertia.sphere(mass, radius), joint=Free(), joint_name="ball")
@@ -254,9 +252,8 @@ def rolling_ball(mass: float, radius: float, slope: float, gravity: float) -> It
     source="Huygens, Horologium oscillatorium (1673), part V: the conical pendulum, w^2 = g / (l cos(angle))",
     kind="closed form",
     tags=("tree", "linearisation"),
-    parameters={"angle": 0.6, "length": 1.0, "gravity": 9.81},
 )
-def conical_pendulum(angle: float, length: float, gravity: float) -> Items:
+def conical_pendulum(angle: float = 0.6, length: float = 1.0, gravity: float = 9.81) -> Items:
     """The rate at which a pendulum turns steadily, found by trimming."""
     builder = ModelBuilder("conical")
     builder.body("shaft", Inertia.box(0.1, (0.1, 0.1, 0.1)), joint=Revolute(), joint_name="spin")
@@ -273,9 +270,10 @@ def conical_pendulum(angle: float, length: float, gravity: float) -> Items:
     (Whittaker, Analytical Dynamics, sec. 55)""",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"length": 1.0, "tilt": 0.8, "rate": 2.0, "gravity": 9.81},
 )
-def spherical_pendulum(length: float, tilt: float, rate: float, gravity: float) -> Items:
+def spherical_pendulum(
+    length: float = 1.0, tilt: float = 0.8, rate: float = 2.0, gravity: float = 9.81
+) -> Items:
     """Period of the height of a spherical pendulum, and its angular momentum."""
     builder = ModelBuilder("spherical_pendulum")
     builder.body("shaft", Inertia.box(1e-9, (0.1, 0.1, 0.1)), joint=Revolute(), joint_name="spin")
@@ -313,10 +311,13 @@ def spherical_pendulum(length: float, tilt: float, rate: float, gravity: float) 
     problem 1)""",
     kind="closed form",
     tags=("tree",),
-    parameters={"m": (1.3, 0.7), "l": (0.9, 1.4), "gravity": 9.81, "count": 20},
 )
 def double_pendulum_equations(
-    program: DynamicsProgram, m: tuple[float, float], l: tuple[float, float], gravity: float, count: int
+    program: DynamicsProgram,
+    m: tuple[float, float] = (1.3, 0.7),
+    l: tuple[float, float] = (0.9, 1.4),
+    gravity: float = 9.81,
+    count: int = 20,
 ) -> Items:
     """Mass matrix, inverse dynamics and potential of the double pendulum, in relative angles."""
     builder = ModelBuilder("double")
@@ -359,10 +360,14 @@ def double_pendulum_equations(
     source="""A pendulum driven through a gear of ratio n by a rotor J: (m l^2 + n^2 J) a = n T - m g l sin(angle)""",
     kind="closed form",
     tags=("tree",),
-    parameters={"mass": 1.5, "length": 0.6, "ratio": 50.0, "rotor": 2e-4, "torque": 0.1, "gravity": 9.81},
 )
 def geared_pendulum(
-    mass: float, length: float, ratio: float, rotor: float, torque: float, gravity: float
+    mass: float = 1.5,
+    length: float = 0.6,
+    ratio: float = 50.0,
+    rotor: float = 2e-4,
+    torque: float = 0.1,
+    gravity: float = 9.81,
 ) -> Items:
     """Acceleration of a pendulum whose motor stands on the ground."""
     builder = ModelBuilder("geared")
@@ -383,9 +388,8 @@ def geared_pendulum(
     (Bernoulli 1733; Cannon, Dostrovsky, The Evolution of Dynamics, 1981)""",
     kind="closed form",
     tags=("linearisation",),
-    parameters={"count": 6, "length": 0.4, "mass": 0.7, "gravity": 9.81},
 )
-def laguerre_pendulum(count: int, length: float, mass: float, gravity: float) -> Items:
+def laguerre_pendulum(count: int = 6, length: float = 0.4, mass: float = 0.7, gravity: float = 9.81) -> Items:
     """Frequencies of a hanging chain of point masses."""
     builder = ModelBuilder("hanging")
     parent = WORLD
@@ -451,9 +455,14 @@ def _bicycle(wheelbase: float, trail: float, tilt: float, rear: float, front: fl
     a benchmark and review, Proc. R. Soc. A 463 (2007): table 1, matrices of section 5a, eigenvalues of table 2""",
     kind="published",
     tags=("loops", "linearisation"),
-    parameters={"wheelbase": 1.02, "trail": 0.08, "tilt": np.pi / 10, "rear": 0.3, "front": 0.35},
 )
-def benchmark_bicycle(wheelbase: float, trail: float, tilt: float, rear: float, front: float) -> Items:
+def benchmark_bicycle(
+    wheelbase: float = 1.02,
+    trail: float = 0.08,
+    tilt: float = np.pi / 10,
+    rear: float = 0.3,
+    front: float = 0.35,
+) -> Items:
     """A bicycle with rider, riding straight on: lean and steer about a motion with two rolling wheels."""
     model = _bicycle(wheelbase, trail, tilt, rear, front)
     M = np.array([[80.81722, 2.31941332208709], [2.31941332208709, 0.29784188199686]])

@@ -17,9 +17,10 @@ from alembert.verify.random_models import ROUNDING_REASON
     source="""Conservation of angular momentum: a body of inertia B turns by -W/(B + W) of the angle of its wheel""",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"body": 4.0, "wheel": 0.3, "torque": 0.5, "duration": 4.0},
 )
-def reaction_wheel(body: float, wheel: float, torque: float, duration: float) -> Items:
+def reaction_wheel(
+    body: float = 4.0, wheel: float = 0.3, torque: float = 0.5, duration: float = 4.0
+) -> Items:
     """Angle of a body that turns against its wheel, with the variational scheme."""
     builder = ModelBuilder("bus", gravity=(0, 0, 0))
     builder.body(
@@ -49,10 +50,9 @@ def reaction_wheel(body: float, wheel: float, torque: float, duration: float) ->
     source=f"{DMOC}, section 7.2: satellite with rotors under internal torques",
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"duration": 5.0, "step": 0.005},
     missing="masses and sizes; those of alembert.library",
 )
-def satellite_rotors(duration: float, step: float) -> Items:
+def satellite_rotors(duration: float = 5.0, step: float = 0.005) -> Items:
     """Internal torques leave the total angular momentum of a satellite, to rounding with the variational scheme.
 
     The momentum map is that about a fixed point; about the centre of mass it differs by c x p, and c follows p/m to the
@@ -79,10 +79,9 @@ def satellite_rotors(duration: float, step: float) -> Items:
     source=acc1989("Keat", "first study: a hub with four booms, turned by one cycle of a sine torque"),
     kind="closed form",
     tags=("tree", "simulation", "acc1989"),
-    parameters={"period": 40.0, "amplitude": 20.0, "stiffness": 4e4},
     missing="all data; these are ours, and booms are hinged and sprung instead of flexible",
 )
-def dart_reorientation(period: float, amplitude: float, stiffness: float) -> Items:
+def dart_reorientation(period: float = 40.0, amplitude: float = 20.0, stiffness: float = 4e4) -> Items:
     """A hub with four booms turns by A T^2/(2 pi J) under one cycle of a sine torque, and stands still again."""
     builder = ModelBuilder("hub", gravity=(0, 0, 0))
     builder.body("hub", Inertia.cylinder(500.0, 1.0, 1.0, (0, 0, 1)), joint=Revolute(), joint_name="turn")
@@ -131,9 +130,8 @@ def dart_reorientation(period: float, amplitude: float, stiffness: float) -> Ite
     of the relative velocity d (Pfeiffer, Glocker 1996)""",
     kind="closed form",
     tags=("loops", "random"),
-    parameters={"seed": 2},
 )
-def docking(seed: int) -> Items:
+def docking(seed: int = 2) -> Items:
     """Momentum and energy when two free bodies are joined rigidly in flight."""
     rng = np.random.default_rng(seed)
     builder = ModelBuilder("docking", gravity=(0, 0, 0))
@@ -170,9 +168,8 @@ def docking(seed: int) -> Items:
     Mechanics, ch. 3)""",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"semi_axis": 1.0, "eccentricity": 0.5, "mu": 1.0},
 )
-def kepler_orbit(semi_axis: float, eccentricity: float, mu: float) -> Items:
+def kepler_orbit(semi_axis: float = 1.0, eccentricity: float = 0.5, mu: float = 1.0) -> Items:
     """A point on an elliptic orbit, a quarter of the period and a whole one after the pericentre."""
     builder = ModelBuilder("craft", gravity=(0, 0, 0))
     builder.body("craft", Inertia(1.0, (0, 0, 0), (1e-9, 0, 1e-9, 0, 0, 1e-9)), joint=Translational())
@@ -205,9 +202,8 @@ def kepler_orbit(semi_axis: float, eccentricity: float, mu: float) -> Items:
     a push along the track""",
     kind="published",
     tags=("tree", "simulation"),
-    parameters={"rate": 1.1e-3, "push": 0.3},
 )
-def clohessy_wiltshire(rate: float, push: float) -> Items:
+def clohessy_wiltshire(rate: float = 1.1e-3, push: float = 0.3) -> Items:
     """Relative motion after a push along a circular orbit, in axes that do not turn."""
     builder = ModelBuilder("craft", gravity=(0, 0, 0))
     builder.body("bus", Inertia.box(10.0, (1, 1, 1)), joint=Translational())
@@ -239,9 +235,10 @@ def clohessy_wiltshire(rate: float, push: float) -> Items:
     Attitude Dynamics, sec. 9.2)""",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"rate": 1e-3, "moments": (30.0, 12.0, 20.0), "small": 1e-3},
 )
-def gravity_gradient_libration(rate: float, moments: tuple[float, float, float], small: float) -> Items:
+def gravity_gradient_libration(
+    rate: float = 1e-3, moments: tuple[float, float, float] = (30.0, 12.0, 20.0), small: float = 1e-3
+) -> Items:
     """Small pitch of a body that looks down, over a period of its libration."""
     xx, yy, zz = moments  # z along the orbit's normal, y away from the centre
     builder = ModelBuilder("craft", gravity=(0, 0, 0))

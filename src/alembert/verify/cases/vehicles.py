@@ -93,9 +93,8 @@ def _root(name: str, model: Model, v: np.ndarray, expected: complex, tolerance: 
     source=f"Three wheels with limits on their torque; Euler's equations of a gyrostat by DOP853 at 1e-13, {SCRIPT}",
     kind="reference",
     tags=("tree", "simulation"),
-    parameters={"inertia": 0.159154943092},
 )
-def three_saturated_wheels(inertia: float) -> Items:
+def three_saturated_wheels(inertia: float = 0.159154943092) -> Items:
     """Wheels at 500, 200 and -150 rpm are asked for more than 0.2 N m until 0.5 s: the attitude at 1 s."""
     moments = np.array([900.0, 800.0, 600.0]) - inertia - 2 * 0.51 * inertia
     builder = _hub(1000.0, tuple(moments))
@@ -324,9 +323,8 @@ def _spin(speed: float) -> object:
     source="Black (1964), Davenport (1968), Shuster and Oh (1981): attitude from two or more directions",
     kind="identity",
     tags=("random",),
-    parameters={"seed": 5},
 )
-def attitude_from_directions(seed: int) -> Items:
+def attitude_from_directions(seed: int = 5) -> Items:
     """Exact directions give the attitude back; QUEST's covariance is that of a star tracker of as many stars."""
     rng = np.random.default_rng(seed)
     q = quaternion.normalize(rng.normal(size=4))
@@ -373,9 +371,8 @@ def attitude_filter_steady_state() -> Items:
     source="Wie, Space Vehicle Dynamics and Control (1998), section 7.3: stiffness J w^2, damping 2 zeta w J",
     kind="closed form",
     tags=("tree", "simulation"),
-    parameters={"bandwidth": 0.1},
 )
-def quaternion_feedback_response(bandwidth: float) -> Items:
+def quaternion_feedback_response(bandwidth: float = 0.1) -> Items:
     """A small angle under quaternion feedback every 5 ms goes as an oscillator of that bandwidth and damping."""
     model = _hub(100.0, (20.0, 30.0, 40.0)).build()
     J = np.diag([20.0, 30.0, 40.0])
