@@ -23,14 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
-from warnings import warn
 
 import casadi as ca
 import numpy as np
 import scipy
 
 from alembert.arguments import choice
-from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
@@ -153,9 +152,7 @@ def _warn_between(motion: ExcitingTrajectory, count: int) -> None:
     if beyond:
         warn(
             f"exciting_trajectory: between the samples the motion is beyond the limits: {', '.join(beyond)}; take more "
-            "samples, or a smaller margin",
-            AlembertWarning,
-            stacklevel=3,
+            "samples, or a smaller margin"
         )
 
 

@@ -40,12 +40,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from warnings import warn
 
 import numpy as np
 
 from alembert.arguments import choice, positive, unknown
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.identify import base as bases
 from alembert.identify import consistent, regression
 from alembert.identify.base import BaseParameters
@@ -186,7 +185,7 @@ def identify(
         smoothing=float(smoothing),
     )
     for sentence in doubts(result):
-        warn(f"identify: {sentence}", AlembertWarning, stacklevel=2)
+        warn(f"identify: {sentence}")
     return result
 
 
