@@ -150,6 +150,6 @@ def test_roots_on_the_axis_are_not_stable():
         others = -w * 10 ** rng.uniform(-1, 1, rng.integers(0, 5))
         for damping in (0.0, 1e-9):
             p = np.polymul([1, 2 * damping * w, w * w], np.poly(others))
-            assert control.interval_polynomial(p, p).stable is (damping > 0)
+            assert interval_polynomial(p, p).stable is (damping > 0)
             family = [0.0] * (len(p) - 1) + [p[-1]]
-            assert control.affine_polynomial(p, {"a": family}, {"a": (0, 0)}).stable is (damping > 0)
+            assert affine_polynomial(p, {"a": family}, {"a": (0, 0)}).stable is (damping > 0)

@@ -17,9 +17,9 @@ converged:
 
     V_{k+1/2} = (3 V_k - V_{k-1}) / 2,  then  V_{k+1} = V_k + dt L[V_{k+1/2}],  V_{k+1/2} = (V_k + V_{k+1}) / 2  again  (4)
 
-V has an edge where two ways are equally good, to the left or to the right round an obstacle; differences across it grow without
-end. So V_x is taken from both sides, by parabolas that keep off the edge (ENO of order two), and (2) with the flux of Lax and
-Friedrichs (Osher and Shu 1991, "High-order essentially nonoscillatory schemes for Hamilton-Jacobi equations"):
+V has an edge where two ways are equally good, to the left or to the right round an obstacle; differences across it grow
+without end. So V_x is taken from both sides, by parabolas that keep off the edge, and (2) with the flux of Lax and Friedrichs
+(Osher and Shu 1991, "High-order essentially nonoscillatory schemes for Hamilton-Jacobi equations"):
 
     p-_i = (V_i - V_i-1) / h + h/2 m(b_i-1, b_i),   p+_i = (V_i+1 - V_i) / h - h/2 m(b_i, b_i+1),   b = V_xx           (5)
     L at V_x = (p+ + p-) / 2, and a . (p+ - p-) / 2 beside it,     a_i the largest |f_i + B_i u| between both sides     (6)
