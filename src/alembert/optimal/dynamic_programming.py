@@ -11,15 +11,15 @@ the value V obeys
     0 = V_t + L[V],    L[V] = f . V_x + 1/2 G G' : V_xx + sum_l lambda_l (V(x + H_l) - V(x)) + c + (U/2 - U_R)' R U   (2)
     U_R = -R^-1 (d + B' V_x),    U = U_R within the bounds of the controls                                        (3)
 
-(the paper prints a minimum where (3) has a maximum). It is integrated backward on a grid, V(x + H) by parabolas through three
-points (the paper: straight lines), and in time by its predictor and corrector, which is the trapezoidal rule where it has
-converged:
+(the paper prints a minimum where (3) has a maximum). It is integrated backward on a grid, V(x + H) by parabolas through
+three points (the paper: straight lines), and in time by its predictor and corrector, which is the trapezoidal rule where it
+has converged:
 
     V_{k+1/2} = (3 V_k - V_{k-1}) / 2,  then  V_{k+1} = V_k + dt L[V_{k+1/2}],  V_{k+1/2} = (V_k + V_{k+1}) / 2  again  (4)
 
 V has an edge where two ways are equally good, to the left or to the right round an obstacle; differences across it grow
-without end. So V_x is taken from both sides, by parabolas that keep off the edge, and (2) with the flux of Lax and Friedrichs
-(Osher and Shu 1991, "High-order essentially nonoscillatory schemes for Hamilton-Jacobi equations"):
+without end. So V_x is taken from both sides, by parabolas that keep off the edge, and (2) with the flux of Lax and
+Friedrichs (Osher and Shu 1991, "High-order essentially nonoscillatory schemes for Hamilton-Jacobi equations"):
 
     p-_i = (V_i - V_i-1) / h + h/2 m(b_i-1, b_i),   p+_i = (V_i+1 - V_i) / h - h/2 m(b_i, b_i+1),   b = V_xx           (5)
     L at V_x = (p+ + p-) / 2, and a . (p+ - p-) / 2 beside it,     a_i the largest |f_i + B_i u| between both sides     (6)
