@@ -221,6 +221,7 @@ def tune(
     begun = [] if start is None else [arguments.numbers("tune", "start", start).ravel()]
     if begun and len(begun[0]) != structure.size:
         raise ArgumentError(f"tune: start has {len(begun[0])} parameters, expected {structure.size}")
+    inside = -1e-3 * max(decay, float(np.exp(np.mean([np.log(loop.pace) for loop in loops]))))
     x0, Y = _within(loops, goals)
     begun = [np.linalg.lstsq(Y, x - x0)[0] for x in begun]
     structure = ControllerStructure(
@@ -249,7 +250,7 @@ def tune(
     best, reached = (np.inf, begun[0]), []
     nearest = (np.inf, begun[0])
     for x in begun:
-        x = _stabilised(abscissa, x, decay)
+        x = _stabilised(abscissa, x, inside)
         if abscissa(x)[0] >= 0:
             reached.append(np.inf)
             continue
@@ -274,7 +275,7 @@ def tune(
             f"{goal.limit * (1 + shares[k]):.4g}; give more starts=, a controller of higher order, or another limit"
         )
     if not np.isfinite(best[0]):
-        worst = min(abscissa(_stabilised(abscissa, x, decay))[0] for x in begun)
+        worst = min(abscissa(_stabilised(abscissa, x, inside))[0] for x in begun)
         asked = f"; damping ratios above {damping:g} were asked for" if damping else ""
         raise NumericalError(
             f"tune: no start was made stable; the best one leaves a pole with real part {worst - decay:.4g}{asked}. Give "
@@ -346,20 +347,21 @@ class _Loop:
             scipy.linalg.block_diag(part.B, np.eye(k))[:, [*range(m, m + k), *range(m)]],
             scipy.linalg.block_diag(part.C, np.eye(k))[[*range(p, p + k), *range(p)]],
         )
+        size = np.abs(np.linalg.eigvals(P.A))
+        size = size[size > 1e-8 * size.max(initial=0.0)]
+        # geometric mean of the poles
+        self.pace = float(np.exp(np.log(size).mean())) if len(size) else 1.0
         self.structure = structure
         self.names = P.input_names[:m1], P.output_names[:p1]
 
     def sizes(self) -> Array:
         """What one of each parameter does to K at a frequency s, in units of controls and measurements that give the plant
-        gains of one there, s being as large as the poles are (their geometric mean) and off the axis.
+        gains of one there, s being as large as the poles are and off the axis.
 
         Of what does nothing there, as B_K while C_K is zero: its entries, with the states in units in between.
         """
         n, k = self.structure.order, self.structure.directions
-        A = self.A[: len(self.A) - n, : len(self.A) - n]
-        pace = np.abs(np.linalg.eigvals(A))
-        pace = pace[pace > 1e-8 * pace.max(initial=0.0)]
-        w = float(np.exp(np.log(pace).mean())) if len(pace) else 1.0
+        A, w = self.A[: len(self.A) - n, : len(self.A) - n], self.pace
         s = w * np.exp(0.25j * np.pi)
         m1, C1, C2 = self.B1.shape[1], self.C1[:, : len(A)], self.C2[n:, : len(A)]
         X = np.linalg.solve(s * np.eye(len(A)) - A, np.hstack([self.B1, self.B2[:, n:]])[: len(A)])
@@ -552,12 +554,11 @@ def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, 
     return best, where, when
 
 
-def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, decay: float) -> Array:
+def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, inside: float) -> Array:
     """Parameters with all poles where they are asked to be, if steps down the spectral abscissa find any."""
-    target = -1e-3 * max(1.0, decay)
-    if abscissa(x)[0] < target:
+    if abscissa(x)[0] < inside:
         return x
-    return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=target)[1]
+    return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=inside)[1]
 
 
 def minimise_nonsmooth(
