@@ -432,8 +432,8 @@ class _Compiled:
         else:
             code = loader.shared_function(interpreter_symbol(lanes, host()))
             (words,) = self.library.lists.values()
-        more = {"workspace": properties["workspace"], "direct": direct, "leaves": leaves}
-        return driver.layout(code, words, inputs, outputs, lanes, **more)
+        given = code, words, inputs, outputs, lanes
+        return driver.layout(*given, workspace=properties["workspace"], direct=direct, leaves=leaves)
 
     def again(self, table: ctypes.Array[ctypes.c_int64], count: int) -> Callable[[], int]:
         """The same over all `count` states of always the same arrays."""

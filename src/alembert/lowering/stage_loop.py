@@ -118,7 +118,8 @@ class StageLoop:
         loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
         text = codegen.prelude(step) + step.text + loop
         properties = {"workspace": step.workspace, "work": step.work, "listed": step.listed}
-        return Module(text, step.constants, properties, 1, step.lists)
+        level = 0 if step.listed else 1  # around a list little is to be done
+        return Module(text, step.constants, properties, level, step.lists)
 
 
 def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:

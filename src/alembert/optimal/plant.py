@@ -170,9 +170,9 @@ class Moment:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "v" and "_speeds" in self.__dict__:
-            self.__dict__["v"] = self._speeds()
-            return self.v
+        if "_speeds" in self.__dict__:
+            self.__dict__["v"] = self.__dict__.pop("_speeds")()
+            return getattr(self, name)
         if name in ("_model", "_parameters"):
             raise AttributeError(
                 "this is a moment of a System, which has no joints and frames; name its states"

@@ -614,14 +614,13 @@ def _scaled_solution(M: ca.SX, right: ca.SX, first: int = 0) -> tuple[ca.SX, ca.
     T = 1 / ca.sqrt(ca.fmax(ca.diag(M), 1e-300))
     by_rows = ca.repmat(T, 1, count)
     factor = Factor(ca.tril2symm(ca.tril(M)) * by_rows * by_rows.T)
-    halves = factor.inward(ca.SX.eye(count))  # the inverse is their product with the scaled ones
-    scaled = factor.scaled(halves)
-    trace = ca.dot(halves, scaled)
+    halves = factor.inward(ca.SX.eye(count))
+    trace = ca.dot(halves, factor.scaled(halves))
     # what cannot be reached has a Gramian of rounding errors
     reach = ca.vertcat(ca.SX(0, 1), *(M[k, k] for k in range(first, count)))
     doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach) if first < count else ca.SX(0)
     good = ca.logic_and(factor.least_pivot > 0, ca.logic_not(doubtful))
-    return T * (scaled.T @ (halves @ (T * right))), ca.if_else(good, trace, -1)
+    return T * factor.solve(T * right), ca.if_else(good, trace, -1)
 
 
 def _largest(M: ca.SX) -> ca.SX:
