@@ -100,7 +100,8 @@ def test_many_unknowns_are_eliminated_on_arrays(make, name, exact, monkeypatch):
         monkeypatch.setattr(evaluation_module, "LARGEST_STRAIGHT", largest)
         evaluation = Evaluation(stages, exact=exact)
         if not found:
-            given = [rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in evaluation.condensed.arguments]
+            inputs = evaluation.condensed.arguments
+            given = {a.name: rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in inputs}
         left = {a.name: np.zeros((2, *a.shape)) for a in evaluation.condensed.results}
         evaluation.condense(2, given, left)()
         found.append(left)
