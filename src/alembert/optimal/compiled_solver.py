@@ -93,7 +93,11 @@ class CompiledSolver:
         self._memory = self._memory_of(guess)
         there = np.isfinite(stages.lower) | np.isfinite(stages.upper)
         tables = {
-            **{"fractions": stages.numbers[:, :2], "there": there.astype(float), "units": units.stage},
+            **{
+                "fractions": stages.numbers[:, :2],
+                "there": there.astype(float),
+                "units": units.parts[0].stage,
+            },
             **{"scale": np.array([units.cost]), "end_units": units.ends},
         }
         self._tables = np.concatenate([np.ravel(tables[name]) for name in self._routine.table_sizes])

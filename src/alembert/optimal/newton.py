@@ -384,7 +384,7 @@ class Newton:
 
     def gains(self, stated: Iterate) -> Array:
         """Those of the last sweep; they, and the costates of `stated`, in the coordinates of the stages' chart."""
-        x, u, _ = self.units.of_stages()
+        x, u, _ = self.units.of_stages
         gains = u[..., :, None] * self.sweep.gains / x[..., None, :]
         if self._chart is None or not np.isfinite(gains).all():
             return gains
@@ -474,7 +474,7 @@ class Newton:
         if not len(self._end_ds):
             self.numbers["longest"][2] += self._gradient @ self._last_step
         for k, j in self._clocks:
-            self.numbers["change"][0] = self.units.x_at(k)[j] * self.sweep.x[k, j]
+            self.numbers["change"][0] = self.units.x[k, j] * self.sweep.x[k, j]
             self.numbers["span"][0] = self.it.x[k, self.stages.point_place(k, j)]
             self.decide["in_time"]()
         longest: list[float] = self.numbers["longest"].tolist()

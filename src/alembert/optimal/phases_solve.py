@@ -18,7 +18,7 @@ from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Iterate, Warm, interrupts_kept, jump_remark, turns_too_far
+from alembert.optimal.outcome import Warm, interrupts_kept, jump_remark, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import Meshes, refine_by_parts
@@ -30,8 +30,6 @@ from alembert.optimal.solve import (
     in_time,
     no_nearer,
     remarks,
-    unreached,
-    waves,
 )
 
 if TYPE_CHECKING:
@@ -57,21 +55,6 @@ class TranscribedPhases(Transcribed):
         if exact not in self._evaluations:
             self._evaluations[exact] = ChainEvaluation(self.chain, exact=exact)  # type: ignore[assignment]
         return self._evaluations[exact]
-
-    def _lost(self, it: Iterate) -> list[str]:
-        """In any phase for itself."""
-        found = []
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            x = it.x[where.start : where.stop + 1, : own.chart.point]
-            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
-            found += unreached(own, replace(it, x=x, u=u, z=z))
-        return found
-
-    def _waves(self, size: float, turns: float) -> Array:
-        wave = np.zeros((self.chain.count, self.chain.sizes[1]))
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            wave[where, : own.sizes[1]] = waves(own, size, turns)
-        return wave
 
 
 def solve_phases(
@@ -153,7 +136,7 @@ def _same(one: Chain, other: Chain) -> bool:
 
 def _warm(solution: PhasesSolution) -> Warm | None:
     it, units = solution._outcome.iterate, solution._outcome.units
-    if not solution.converged or not units.own:
+    if not solution.converged:
         return None
     bounds = (it.path.low, it.path.high, it.last.low, it.last.high)
     return Warm(it.costates, it.sigma, it.eta, *bounds, units)
