@@ -259,8 +259,8 @@ class Evaluation:
         arrays = {a.name: np.zeros((count, *a.shape)) for a in (*first.results, *second.results)}
         arrays |= {name: wanted[name] for name in ("G", "F_z", "D_z", "g")}  # as they are
         arrays["nu"] = np.zeros((count, self.stages.sizes[2]))
-        runs = (bound(kernel, count, {**given, **arrays}, arrays) for kernel in (first, second))
-        return eliminated(*runs, arrays, wanted)
+        one, two = (bound(kernel, count, {**given, **arrays}, arrays) for kernel in (first, second))
+        return eliminated(one, two, arrays, wanted)
 
     def end_kernels(
         self, stages: Stages, at_start: StepTangent, at_end: StepTangent

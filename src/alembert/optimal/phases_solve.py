@@ -65,10 +65,10 @@ def solve_phases(
     guess: Any,
     given: Mapping[str, Any],
 ) -> PhasesSolution:
-    known = [field.name for field in fields(SolverOptions)]
+    names = [field.name for field in fields(SolverOptions)]
     for name in given:
-        if name not in known:
-            raise ArgumentError(unknown("Phases.solve: no option", name, known))
+        if name not in names:
+            raise ArgumentError(unknown("Phases.solve: no option", name, names))
     options = SolverOptions(**given)
     with interrupts_kept():
         for name, count in counts.items():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,9 +89,9 @@ class Units:
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last = len(stages.start_names), len(stages.end_names)
         ends = np.ones(2 * n + first + last + len(stages.end_bounded))
-        rows = np.split(ends, list(accumulate((2 * n, first, last))))[1:]
-        arrays = np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd))
-        return cls([PartUnits.ones(part) for part in stages.parts], ends, *arrays, *rows)
+        _, start, end, bounded = np.split(ends, list(accumulate((2 * n, first, last))))
+        x, u, z, c, d = np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd))
+        return cls([PartUnits.ones(part) for part in stages.parts], ends, x, u, z, c, d, start, end, bounded)
 
     @property
     def after(self) -> Array:
@@ -122,10 +122,8 @@ class Units:
 
     def copied(self) -> Units:
         """In arrays of their own."""
-        values = (a.copy() if isinstance(a, np.ndarray) else a for a in vars(self).values())
-        found = Units(*values)
-        found.parts = [replace(part, stage=part.stage.copy()) for part in self.parts]
-        return found
+        arrays: Any = {name: a.copy() for name, a in vars(self).items() if isinstance(a, np.ndarray)}
+        return replace(self, parts=[replace(p, stage=p.stage.copy()) for p in self.parts], **arrays)
 
     def copy(self, other: Units) -> None:
         for part, given in zip(self.parts, other.parts, strict=True):
