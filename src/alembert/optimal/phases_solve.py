@@ -1,4 +1,4 @@
-"""From phases to their solution: meshes, guess, solver, and meshes that refine themselves."""
+"""From phases to their solution: meshes, guess, solver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from alembert.optimal.links import Linkage
 from alembert.optimal.outcome import Warm, interrupts_kept, jump_remark, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import Meshes, refine_by_parts
+from alembert.optimal.refinement import Meshes
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,
@@ -57,25 +57,18 @@ class TranscribedPhases(Transcribed):
         return self._evaluations[exact]
 
 
-def solve_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
+def solve_phases(phases: Phases, meshes: Meshes, guess: Any, given: Mapping[str, Any]) -> PhasesSolution:
     names = [field.name for field in fields(SolverOptions)]
     for name in given:
         if name not in names:
             raise ArgumentError(unknown("Phases.solve: no option", name, names))
     options = SolverOptions(**given)
     with interrupts_kept():
-        for name, count in counts.items():
+        for name, count in meshes.counts.items():
             whole("solve", "steps", count, "a positive number of intervals")
-            if schemes[name] == "splines":
+            if meshes.schemes[name] == "splines":
                 raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
-        chain = phases.chain(counts, schemes, meshes)
+        chain = phases.chain(meshes.counts, meshes.schemes, meshes.nodes)
         first, *later = phases.phases.values()
         is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
         if first.is_determined and not is_open:
@@ -232,28 +225,3 @@ def _carry(chain: Chain, x: Array) -> None:
         value = float(item.number(own)(x[node, : own.chart.point], s, own.parameters))
         for k in range(node + 1 if item.at_end else node, chain.count + 1):
             x[k, chain.carried_place(k) + j] = value
-
-
-# --- meshes -------------------------------------------------------------------------------------------------------------
-
-
-def refined_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    accuracy: Any,
-    refine: str,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
-    """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
-
-    def solve(now: Meshes, start: Any, left: float | None) -> tuple[PhasesSolution, dict[str, Solution]]:
-        own = {**given, "time_limit": left}
-        solution = solve_phases(phases, now.counts, now.schemes, now.nodes, start, own)
-        return solution, {name: motion.solution for name, motion in solution.items()}
-
-    first = Meshes(dict(counts), dict(schemes), dict(meshes))
-    found: PhasesSolution = refine_by_parts(solve, first, guess, accuracy, refine, given.get("time_limit"))
-    return found
