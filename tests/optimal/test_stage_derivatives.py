@@ -49,7 +49,7 @@ def test_derivatives_by_way_of_the_bodies(make, name):
     for k in range(stages.count):
         bounds = [a[k] for a in it.path.arrays]
         given = [it.x[k], it.u[k], it.z[k], it.x[k + 1], stages.numbers[k], stages.parameters]
-        A, B, g = function(*given, own.units.stage, it.costates[k + 1], 1.0, *bounds)
+        A, B, g = function(*given, own.units.parts[0].stage, it.costates[k + 1], 1.0, *bounds)
         np.testing.assert_allclose(
             own.linear.A[k], A.full(), rtol=1e-11, atol=1e-11
         )  # rounding, slopes up to 100
@@ -100,7 +100,8 @@ def test_many_unknowns_are_eliminated_on_arrays(make, name, exact, monkeypatch):
         monkeypatch.setattr(evaluation_module, "LARGEST_STRAIGHT", largest)
         evaluation = Evaluation(stages, exact=exact)
         if not found:
-            given = [rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in evaluation.condensed.arguments]
+            inputs = evaluation.condensed.arguments
+            given = {a.name: rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in inputs}
         left = {a.name: np.zeros((2, *a.shape)) for a in evaluation.condensed.results}
         evaluation.condense(2, given, left)()
         found.append(left)

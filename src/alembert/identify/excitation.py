@@ -28,6 +28,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
+from alembert import arguments
 from alembert.arguments import choice
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.identify import base as bases
@@ -114,7 +115,7 @@ def exciting_trajectory(
     """
     _check(model, duration, basis, functions, samples, criterion, margin, iterations, seed)
     problem = _Problem.of(
-        compile_regressor(model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)),
+        compile_regressor(model, arguments.names("exciting_trajectory", "include", include, or_one=True), float(smoothing)),
         duration, basis, functions, samples, criterion, noise, margin,
     )  # fmt: skip
     x0 = problem.start(np.random.default_rng(seed))

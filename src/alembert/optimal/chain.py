@@ -67,9 +67,12 @@ class Chain(Stages):
         return [part.where for part in self.segments[::2]]
 
     @property
+    def alone(self) -> list[tuple[Stages, slice]]:
+        return list(zip(self.phases, self.wheres, strict=True))
+
+    @property
     def clocks(self) -> tuple[tuple[int, int], ...]:
-        pairs = zip(self.phases, self.wheres, strict=True)
-        return tuple((where.start, own.chart.tangent - 1) for own, where in pairs if own.is_free)
+        return tuple((where.start, own.chart.tangent - 1) for own, where in self.alone if own.is_free)
 
     def part_at(self, k: int) -> Segment:
         """That of node k."""

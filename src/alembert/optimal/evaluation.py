@@ -23,7 +23,7 @@ compiled loops, `fold`, from what the kernels leave in every stage.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -248,21 +248,19 @@ class Evaluation:
             self._kernel("second", sizes, bent, lambda g: near()[1].call(list(g.values())), chunk=CHUNK),
         )
 
-    def condense(self, count: int, given: Sequence[Array], left: Mapping[str, Array]) -> Callable[[], None]:
+    def condense(
+        self, count: int, given: Mapping[str, Array], left: Mapping[str, Array]
+    ) -> Callable[[], None]:
         """A function that finds what `condensed` does, of `count` stages, on always the same arrays."""
         wanted = {result.name: left[result.name] for result in self.condensed.results}
         if self._apart is None:
-            return self.condensed.bind(count, given, list(wanted.values()))
+            return bound(self.condensed, count, given, wanted)
         first, second = self._apart
         arrays = {a.name: np.zeros((count, *a.shape)) for a in (*first.results, *second.results)}
         arrays |= {name: wanted[name] for name in ("G", "F_z", "D_z", "g")}  # as they are
         arrays["nu"] = np.zeros((count, self.stages.sizes[2]))
-        more = arrays["nu"], arrays["known"]
-        return eliminated(
-            first.bind(count, given, [arrays[result.name] for result in first.results]),
-            second.bind(count, [*given, *more], [arrays[result.name] for result in second.results]),
-            *(arrays, wanted),
-        )
+        one, two = (bound(kernel, count, {**given, **arrays}, arrays) for kernel in (first, second))
+        return eliminated(one, two, arrays, wanted)
 
     def end_kernels(
         self, stages: Stages, at_start: StepTangent, at_end: StepTangent
@@ -524,6 +522,16 @@ def compiled(
             bound=True,
         )
     return _KERNELS[key]
+
+
+def bound(
+    kernel: Kernel, count: int, given: Mapping[str, Array], left: Mapping[str, Array]
+) -> Callable[[], None]:
+    """A kernel on always the same arrays, by the names of its arguments and results."""
+    inputs, outputs = (
+        [by[a.name] for a in some] for by, some in ((given, kernel.arguments), (left, kernel.results))
+    )
+    return kernel.bind(count, inputs, outputs)
 
 
 @lru_cache(maxsize=64)

@@ -224,7 +224,7 @@ class PhasesSolution(Solved):
         for part, when in zip(self.chain.segments[1::2], times, strict=False):
             k = part.where.start
             gaps = np.abs(residuals.gap[k])
-            of = units.x_at(k + 1)
+            of = units.x[k + 1]
             for j in np.flatnonzero(~(gaps <= tolerance * np.maximum(1.0, of))):
                 found.append(Violation(part.stages.x_names[j], when, float(gaps[j])))
         found += self._violated_across(tolerance)
@@ -292,12 +292,10 @@ def _part(outcome: Outcome, chain: Chain, own: Stages, where: slice, k: int) -> 
     iterate = Iterate(x, u, z, path, last, costates, sigma, eta)
     residuals = outcome.residuals
     units = replace(Units.ones(own), cost=outcome.units.cost)
-    if outcome.units.own:
-        whole = dict(zip((s.start for s, _ in outcome.units.own), outcome.units.parts, strict=True))[
-            where.start
-        ]
-        for name, size in (("x", n), ("u", m), ("z", nz), ("c", nz), ("d", nd)):
-            getattr(units, name)[...] = getattr(whole, name)[:size]
+    whole = next(part for part in outcome.units.parts if part.where.start == where.start)
+    for name, size in (("x", n), ("u", m), ("z", nz), ("c", nz), ("d", nd)):
+        getattr(units.parts[0], name)[...] = getattr(whole, name)[:size]
+    units.settle()
     return replace(
         outcome,
         iterate=iterate,

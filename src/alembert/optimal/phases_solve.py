@@ -1,4 +1,4 @@
-"""From phases to their solution: meshes, guess, solver, and meshes that refine themselves."""
+"""From phases to their solution: meshes, guess, solver."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Iterate, Warm, interrupts_kept, jump_remark, turns_too_far
+from alembert.optimal.outcome import Warm, interrupts_kept, jump_remark, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import Meshes, refine_by_parts
+from alembert.optimal.refinement import Meshes
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,
@@ -30,8 +30,6 @@ from alembert.optimal.solve import (
     in_time,
     no_nearer,
     remarks,
-    unreached,
-    waves,
 )
 
 if TYPE_CHECKING:
@@ -58,41 +56,19 @@ class TranscribedPhases(Transcribed):
             self._evaluations[exact] = ChainEvaluation(self.chain, exact=exact)  # type: ignore[assignment]
         return self._evaluations[exact]
 
-    def _lost(self, it: Iterate) -> list[str]:
-        """In any phase for itself."""
-        found = []
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            x = it.x[where.start : where.stop + 1, : own.chart.point]
-            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
-            found += unreached(own, replace(it, x=x, u=u, z=z))
-        return found
 
-    def _waves(self, size: float, turns: float) -> Array:
-        wave = np.zeros((self.chain.count, self.chain.sizes[1]))
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            wave[where, : own.sizes[1]] = waves(own, size, turns)
-        return wave
-
-
-def solve_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
-    known = [field.name for field in fields(SolverOptions)]
+def solve_phases(phases: Phases, meshes: Meshes, guess: Any, given: Mapping[str, Any]) -> PhasesSolution:
+    names = [field.name for field in fields(SolverOptions)]
     for name in given:
-        if name not in known:
-            raise ArgumentError(unknown("Phases.solve: no option", name, known))
+        if name not in names:
+            raise ArgumentError(unknown("Phases.solve: no option", name, names))
     options = SolverOptions(**given)
     with interrupts_kept():
-        for name, count in counts.items():
+        for name, count in meshes.counts.items():
             whole("solve", "steps", count, "a positive number of intervals")
-            if schemes[name] == "splines":
+            if meshes.schemes[name] == "splines":
                 raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
-        chain = phases.chain(counts, schemes, meshes)
+        chain = phases.chain(meshes.counts, meshes.schemes, meshes.nodes)
         first, *later = phases.phases.values()
         is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
         if first.is_determined and not is_open:
@@ -153,7 +129,7 @@ def _same(one: Chain, other: Chain) -> bool:
 
 def _warm(solution: PhasesSolution) -> Warm | None:
     it, units = solution._outcome.iterate, solution._outcome.units
-    if not solution.converged or not units.own:
+    if not solution.converged:
         return None
     bounds = (it.path.low, it.path.high, it.last.low, it.last.high)
     return Warm(it.costates, it.sigma, it.eta, *bounds, units)
@@ -249,28 +225,3 @@ def _carry(chain: Chain, x: Array) -> None:
         value = float(item.number(own)(x[node, : own.chart.point], s, own.parameters))
         for k in range(node + 1 if item.at_end else node, chain.count + 1):
             x[k, chain.carried_place(k) + j] = value
-
-
-# --- meshes -------------------------------------------------------------------------------------------------------------
-
-
-def refined_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    accuracy: Any,
-    refine: str,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
-    """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
-
-    def solve(now: Meshes, start: Any, left: float | None) -> tuple[PhasesSolution, dict[str, Solution]]:
-        own = {**given, "time_limit": left}
-        solution = solve_phases(phases, now.counts, now.schemes, now.nodes, start, own)
-        return solution, {name: motion.solution for name, motion in solution.items()}
-
-    first = Meshes(dict(counts), dict(schemes), dict(meshes))
-    found: PhasesSolution = refine_by_parts(solve, first, guess, accuracy, refine, given.get("time_limit"))
-    return found

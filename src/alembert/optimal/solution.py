@@ -221,7 +221,7 @@ class Solution(Solved):
         if outcome is None:
             return 0.0
         known = (k for k, label in enumerate(self.stages.path_names) if label.partition(" (")[0] == name)
-        return float(outcome.units.d[k]) if (k := next(known, None)) is not None else 0.0
+        return float(outcome.units.d[0, k]) if (k := next(known, None)) is not None else 0.0
 
     def _judged(self) -> list[tuple[str, MeshErrors]]:
         return [("", self.accuracy)] if self._is_judged and self.converged else []
@@ -338,7 +338,7 @@ class Solution(Solved):
     def state_units(self) -> Array | None:
         """How far states are expected to go, as the solver has it; None where it has none."""
         outcome = getattr(self, "_outcome", None)
-        return None if outcome is None else outcome.units.x[: self.problem.plant.chart.tangent]
+        return None if outcome is None else outcome.units.x[0, : self.problem.plant.chart.tangent]
 
     @property
     def _memory(self) -> slice:
@@ -472,7 +472,7 @@ class Solution(Solved):
                 found.append(Violation(names[j], float(times[i]), float(sizes[i, j])))
 
         T = self.time
-        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:], units.x)
+        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:], units.after)
         collect(stages.z_names, values.implicit, T[:-1], units.c)
         outside = np.maximum(stages.lower - values.path, values.path - stages.upper)
         collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1], units.d)

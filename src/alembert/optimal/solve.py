@@ -456,12 +456,20 @@ class Transcribed:
         return infeasible
 
     def _lost(self, it: Iterate) -> list[str]:
-        """What controls do not reach."""
-        return unreached(self.stages, it)
+        """What controls do not reach, in any phase for itself."""
+        found = []
+        for own, where in self.stages.alone:
+            x = it.x[where.start : where.stop + 1, : own.chart.point]
+            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
+            found += unreached(own, replace(it, x=x, u=u, z=z))
+        return found
 
     def _waves(self, size: float, turns: float) -> np.ndarray:
         """Controls of all stages that move, in units."""
-        return waves(self.stages, size, turns)
+        wave = np.zeros((self.stages.count, self.stages.sizes[1]))
+        for own, where in self.stages.alone:
+            wave[where, : own.sizes[1]] = waves(own, size, turns)
+        return wave
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver == "highs":

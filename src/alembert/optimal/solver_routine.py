@@ -259,7 +259,16 @@ class SolverRoutine:
         marks = ("lower", "upper", "has_lower", "has_upper", "held")
         units_d = Offset("tables", _start(self._places["units"]) + len(self._units()) - nd)
         units_rows = Offset("tables", self.sizes["tables"] - rows)
-        at_zero = ("step_x", "step_u", "dz", "ds", "gained", "own_slack", "own_low", "own_high")
+        at_zero: tuple[str, ...] = (
+            "step_x",
+            "step_u",
+            "dz",
+            "ds",
+            "gained",
+            "own_slack",
+            "own_low",
+            "own_high",
+        )
         at_zero += ("end_ds", "end_gained", "end_slack")
         prepared: list[Step] = [
             Each(
@@ -407,7 +416,7 @@ class SolverRoutine:
             ]
             steps.append(Each(N, at_stage))
         _, finishing = end_kernels(n, m, last)
-        outward = [record(name) for name in ("A", "B", "b", "K", "k")]
+        outward: list[Buffer] = [record(name) for name in ("A", "B", "b", "K", "k")]
         outward += [record("P", 1), record("y", 1), self.buffer("weights"), record("step_x")]
         left = [record("step_u"), record("step_x", 1), record("step_costates", 1)]
         end_moves = {name: end[name] for name in ("ds", "dlow", "dhigh")} | {"limits": self.buffer("longest")}
@@ -548,7 +557,7 @@ def _start(place: Buffer) -> int:
     return 0 if isinstance(place, str) else place.start
 
 
-def parts_of(sizes: Mapping[str, int]) -> dict[str, slice]:
-    """Where in a vector its parts are."""
-    starts = np.cumsum([0, *sizes.values()]).tolist()
+def parts_of(sizes: Mapping[str, int], first: int = 0) -> dict[str, slice]:
+    """Where in a vector its parts are, from `first` on."""
+    starts = np.cumsum([first, *sizes.values()]).tolist()
     return {name: slice(a, b) for name, (a, b) in zip(sizes, pairwise(starts), strict=True)}

@@ -83,6 +83,11 @@ class Stages:
         return (Segment(self, slice(0, self.count)),)
 
     @property
+    def alone(self) -> list[tuple[Stages, slice]]:
+        """The stages of single problems as they are by themselves, and where they are among these."""
+        return [(self, slice(0, self.count))]
+
+    @property
     def clocks(self) -> tuple[tuple[int, int], ...]:
         """Where free durations are: stage and entry of the tangent."""
         return ((0, self.chart.tangent - 1),) if self.is_free else ()

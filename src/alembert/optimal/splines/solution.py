@@ -54,7 +54,7 @@ class SplineSolution(Solution):
     """The motion at the nodes, and the splines: `coefficients` (driven, control points) on `knots` of the share t/T.
 
     `controls` are means over the intervals as in other solutions; `node_controls` and `control_at(t)` have them
-    at the nodes and in between. `slopes` says whether slopes came from "tangent" or "adjoint" sweeps.
+    at the nodes and in between.
     """
 
     _in_momenta = False
@@ -63,7 +63,6 @@ class SplineSolution(Solution):
         shooting = rows.shooting
         self.problem, self._shooting, self._rows = shooting.problem, shooting, rows
         self.solver, self.transcription, self.hessian = "trust region", "splines", "differences"
-        self.slopes = "adjoint" if rows.by_adjoint else "tangent"
         self.unknowns, self._multipliers = found.z, found.y
         self.knots, self.degree = shooting.knots, shooting.degree
         self._motion = motion = rows.motion(found.z)
