@@ -89,6 +89,13 @@ def test_a_table_that_holds(integrator):
         np.testing.assert_array_equal(again.q, run.q[10:])
 
 
+def test_a_table_that_holds_may_have_changed_before_the_run_at_any_time():
+    arm = al.library.two_link()
+    table = {arm.joints[0].name: Table([-0.0123, 0.1], [3.0, -2.0], "hold")}
+    run = simulate(arm, duration=0.2, step=0.01, integrator="rk4", efforts=table)
+    assert np.array_equal(run.efforts[[0, 9, 10], 0], [3.0, 3.0, -2.0])
+
+
 @pytest.mark.parametrize("interpolation", ["hold", "linear", "cubic"])
 @pytest.mark.parametrize("integrator", ["rk4", "dop853", "variational"])
 def test_wrenches(interpolation, integrator):

@@ -109,13 +109,15 @@ def _all_held(system: Simulation, name: str) -> bool:
 
 
 def _on_grid(system: Simulation, stepper: Stepper) -> Array:
-    """The steps at which tables that hold change."""
-    numbers = (system.loads.tables.instants - stepper.start) / stepper.h
+    """The steps at which tables that hold change in the run."""
+    instants = system.loads.tables.instants
+    instants = instants[instants > stepper.start]
+    numbers = (instants - stepper.start) / stepper.h
     steps = np.round(numbers)
-    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.loads.tables.instants))
+    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(instants))
     if np.any(off):
         raise ArgumentError(
-            f"simulate: a table that holds changes at {system.loads.tables.instants[off][0]:g} s, expected a multiple of "
+            f"simulate: a table that holds changes at {instants[off][0]:g} s, expected a multiple of "
             f"the step {stepper.h:g} s from the start at {stepper.start:g} s"
         )
     return steps.astype(int)
