@@ -499,7 +499,12 @@ def test_what_hangs_on_a_beam_without_a_node_is_told():
     boom = al.flexible.beam(length=2.0, rhoA=1.0, EI_z=500.0, bending_y=1)
     builder.body("boom", boom, joint=al.Revolute((0, 0, 1)), joint_name="hinge")
     builder.body(
-        "block", al.Inertia.point(1.0), joint=al.Fixed(), joint_name="weld", parent="boom", placement=(2, 0, 0)
+        "block",
+        al.Inertia.point(1.0),
+        joint=al.Fixed(),
+        joint_name="weld",
+        parent="boom",
+        placement=(2, 0, 0),
     )
     builder.frame("hub", "boom", (0, 0.1, 0)).frame("tip", "boom", node="tip")
     with pytest.warns(al.AlembertWarning) as told:

@@ -319,7 +319,9 @@ class OrbitGravity:
                 if not self.gradient:
                     return m * energy
                 r_B = X.rotation.T @ r
-                return m * energy - self.parameter * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (2 * d2 * d)
+                return m * energy - self.parameter * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (
+                    2 * d2 * d
+                )
 
             return U
 
