@@ -13,7 +13,7 @@ from alembert.arguments import unknown
 from alembert.errors import ModelError
 from alembert.expression import Expression, floats, names_in
 from alembert.model import elements
-from alembert.model.elements import WORLD, Body, Equation, Joint
+from alembert.model.elements import WORLD, Body, Equation, Frame, Joint
 from alembert.model.model import Model
 
 PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actuators", "sensors")
@@ -186,7 +186,9 @@ def _check_node(model: Model, what: str, body: str, node: str) -> None:
 def without_nodes(model: Model) -> Iterator[str]:
     """What is on a flexible body without a node, yet nearer to one that moves than to the body's frame: a likely slip."""
     values = model.parameter_values
-    parts = [(f"joint {joint.name!r}", joint.parent, joint) for joint in model.joints]
+    parts: list[tuple[str, str, Joint | Frame]] = [
+        (f"joint {joint.name!r}", joint.parent, joint) for joint in model.joints
+    ]
     parts += [(f"frame {frame.name!r}", frame.body, frame) for frame in model.frames]
     for what, body, part in parts:
         flexible = None if body == WORLD or part.node else model.body(body).flexible
