@@ -42,10 +42,9 @@ class NotClosed(ArgumentError):
 
 
 class _Kept(threading.local):
-    choice: Choice | None = None
-    masks: tuple[Array, Array] | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, choice: Choice | None, masks: tuple[Array, Array] | None) -> None:
+        """As each thread begins."""
+        self.choice, self.masks = choice, masks
         self.drives: dict[tuple[int, ...] | None, Drives] = {}
 
 
@@ -69,7 +68,10 @@ class ConstraintSystem:
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
-        self._kept = _Kept()
+        nothing = Choice(np.arange(0), np.arange(0), 1.0)
+        masks = (np.zeros(rows.count), self.active)
+        # of no rows there is one set, known before any state: results do not depend on what was computed before
+        self._kept = _Kept(None, None) if self.count else _Kept(nothing, masks)
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class ConstraintSystem:
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""
-        if self.kept is None and self.count:
+        if self.kept is None:
             t = self.terms(s.at(0), s.vectors[0][:1] if s.vectors else None)
             if t.slack[0] <= closed:
                 self.kept = self.chosen(t, 0)
