@@ -62,7 +62,7 @@ def _without_rotors(joint):
 def test_cost_is_linear_in_the_number_of_loops():
     """Multiplications of the elimination per loop, and the motion, which has a closed form for any number."""
     models = {n: four_bars(n) for n in (25, 100, 400)}
-    cost = {n: factors.cost(m, m.constrained_compute.rows._lively()) / n for n, m in models.items()}
+    cost = {n: m.constrained_compute.rows.cost / n for n, m in models.items()}
     np.testing.assert_allclose([cost[100], cost[400]], cost[25], rtol=0.1)
     assert 400 * cost[400] < factors.LARGEST
     model = models[100]

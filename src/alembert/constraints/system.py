@@ -446,9 +446,14 @@ class ConstraintRows:
         return self._made(compiled.projection_kernel, held)
 
     @cached_property
+    def cost(self) -> int:
+        """About how many multiplications a solution takes."""
+        return factors.cost(self.model, self._lively())
+
+    @cached_property
     def solution(self) -> Kernel | None:
         """The compiled accelerations, unless they would be too large."""
-        if not self.count or factors.cost(self.model, self._lively()) > factors.LARGEST:
+        if not self.count or self.cost > factors.LARGEST:
             return None
         return self._made(compiled.acceleration_kernel)
 
