@@ -42,6 +42,8 @@ from alembert.spatial import quaternion
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
 PLACES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 PUBLIC = ("derivatives", "outputs", "tangent", "step", "instant", "settle")
+LARGEST = 10_000
+"""cost of the constraints above which C that chooses their rows by itself grows too long"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +172,8 @@ def _check(function: str, model: Model, integrator: str) -> None:
     check_known(f"{function}: no integrator", integrator, INTEGRATORS)
     if model.nv == 0:
         raise ArgumentError(f"{function}: nothing moves in the model {model.name!r}")
-    if model.is_constrained and not closed_loops.compiles(model):
-        rows = model.constrained_compute.rows
+    rows = model.constrained_compute.rows
+    if model.is_constrained and (rows.cost > LARGEST or not closed_loops.compiles(model)):
         raise UnsupportedError(
             f"{function}: the model {model.name!r} has {len(rows.names)} loops, couplings and equations with {rows.count} "
             "rows, too many for straight code; leave some of them out"
