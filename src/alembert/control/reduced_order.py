@@ -88,9 +88,14 @@ def reduced_lqg(
         full = lqg(plant, Q, R, process, sensor, through=through)
     except NumericalError as error:
         raise NumericalError(f"reduced_lqg: there is no design of full order; {error}") from None
-    problem = _Loop(plant, Q, R, process, sensor, through)
-    begun = _starts(plant, full.controller, int(order)) if start is None else [start]
-    stable = [K for K in begun if K.order == order and feedback(plant, K, sign=1).is_stable]
+    problem = _Loop(plant, Q, R, process, sensor, through, full.controller)
+    own = problem.plant
+    begun = (
+        _starts(own, problem.scaled(full.controller), int(order))
+        if start is None
+        else [problem.scaled(start)]
+    )
+    stable = [K for K in begun if K.order == order and feedback(own, K, sign=1).is_stable]
     if not stable and start is None:
         stable = problem.tuned(int(order))
     if not stable:
@@ -106,10 +111,11 @@ def reduced_lqg(
         )
     best = min((problem.minimised(K) for K in stable), key=lambda found: found[0])
     cost, K, slope = best
+    found = problem.unscaled(K)
     return ReducedLQG(
-        full.controller.with_matrices(*K.matrices) if order == n else K,
+        full.controller.with_matrices(*found.matrices) if order == n else found,
         cost,
-        problem.cost(*problem.parts(full.controller))[0],
+        problem.cost(*problem.parts(problem.scaled(full.controller)))[0],
         slope,
         problem.projection_residual(K),
         full,
@@ -120,10 +126,11 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
     if order == K.order:
         return [K]
     found = []
+    loop = feedback(plant, K, sign=1)
     for reduce in (
         lambda: reduce_controller(K, plant, order).system,
         lambda: balanced_truncation(K, order).system,
-        lambda: loop_truncation(K, feedback(plant, K, sign=1), order, noise=1.0),
+        lambda: loop_truncation(K, loop, order, noise=float(np.abs(loop.poles()).mean())),
     ):
         try:
             found.append(reduce())
@@ -136,15 +143,34 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
 
 
 class _Loop:
-    """(1) and (2)."""
+    """(1) and (2), in units in which R and V have ones on their diagonals, and so has the covariance of the states with the
+    controller of full order."""
 
-    def __init__(self, plant: StateSpace, Q: Any, R: Any, process: Any, sensor: Any, through: Any) -> None:
+    def __init__(
+        self, plant: StateSpace, Q: Any, R: Any, process: Any, sensor: Any, through: Any, full: StateSpace
+    ) -> None:
         self.plant = plant
         G, W = arguments.process_noise("reduced_lqg", plant, process, through)
         self.W = G @ W @ G.T
         self.V = arguments.weight("reduced_lqg", "sensor", sensor, plant.output_names, definite=True)
         self.Q = arguments.weight("reduced_lqg", "Q", Q, plant.state_names)
         self.R = arguments.weight("reduced_lqg", "R", R, plant.input_names, definite=True)
+        self.u, self.y = 1 / np.sqrt(np.diag(self.R)), np.sqrt(np.diag(self.V))
+        found = self._solved(*self.parts(full))
+        size = np.diag(found[1])[: plant.order] if found is not None else np.zeros(plant.order)
+        x = np.sqrt(np.where(size > 0, size, 1.0))
+        self.plant = plant.with_matrices(
+            plant.A * x / x[:, None], plant.B * self.u / x[:, None], plant.C * x / self.y[:, None]
+        )
+        self.W, self.V = self.W / x / x[:, None], self.V / self.y / self.y[:, None]
+        self.Q, self.R = self.Q * x * x[:, None], self.R * self.u * self.u[:, None]
+
+    def scaled(self, K: StateSpace) -> StateSpace:
+        """A controller of the plant as it was given, in these units."""
+        return K.with_matrices(K.A, K.B * self.y, K.C / self.u[:, None], K.D * self.y / self.u[:, None])
+
+    def unscaled(self, K: StateSpace) -> StateSpace:
+        return K.with_matrices(K.A, K.B / self.y, K.C * self.u[:, None])
 
     def parts(self, K: StateSpace) -> tuple[Array, Array, Array]:
         if np.any(K.D):
