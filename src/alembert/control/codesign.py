@@ -256,10 +256,10 @@ class _Codesign:
                 "(`tune` or `place_by_outputs` find some)"
             )
         # in sizes of the effort's weight and of what is measured at the start, so that their units do not matter
-        m = self.matrices(self._point(x))
-        F, HH, *_ = self._closed(m, static(-K))
-        variance = np.diag(m.C @ Lyapunov(F).solve(HH) @ m.C.T)
-        self.unit = 1 / np.sqrt(np.outer(np.diag(m.R), np.where(variance > 0, variance, 1.0)))
+        own = self.matrices(self._point(x))
+        F, HH, *_ = self._closed(own, static(-K))
+        variance = np.diag(own.C @ Lyapunov(F).solve(HH) @ own.C.T)
+        self.unit = 1 / np.sqrt(np.outer(np.diag(own.R), np.where(variance > 0, variance, 1.0)))
         return np.concatenate([x, (K / self.unit).ravel()])
 
     def gains(self, x: Array) -> Array:
