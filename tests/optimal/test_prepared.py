@@ -240,8 +240,8 @@ def test_a_first_solve_begins_again_as_problem_solve_does():
     problem = Problem(
         oscillator,
         (0.3, 8.0),
-        start={"x": 0, "v": 0.9},
-        end={"x": -0.7, "v": 0.9},
+        start={"x": 0.6, "v": 0.7},
+        end={"x": 0.1, "v": 0.9},
         limits={"u": 3.0, "v": 1.2},
         cost=running(lambda s: s.u**2 / 2 + 2 * s.x**2) + 2 * duration(),
     )
@@ -252,7 +252,7 @@ def test_a_first_solve_begins_again_as_problem_solve_does():
     assert found.success
     assert found.cost == pytest.approx(best.cost, rel=1e-9)
     assert "begun from the least effort in" in found.message
-    other = prepared.solve(start={"x": -0.3, "v": 1.0}, end={"x": -0.4, "v": 0.6})
+    other = prepared.solve(start={"x": 0.5, "v": 0.8}, end={"x": 0.5, "v": 0.8})
     assert other.success
-    again = problem.replace(start={"x": -0.3, "v": 1.0}, end={"x": -0.4, "v": 0.6})
+    again = problem.replace(start={"x": 0.5, "v": 0.8}, end={"x": 0.5, "v": 0.8})
     assert other.cost == pytest.approx(again.solve(12, transcription="trapezoidal").cost, rel=1e-7)
