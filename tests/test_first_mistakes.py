@@ -411,3 +411,17 @@ def test_responses_until_a_time():
     assert step.t[-1] == 5
     assert np.isclose(np.ravel(step.y)[-1], 1 - np.exp(-5), rtol=1e-9)
     assert np.allclose(system.sampled(0.1).impulse_response(0.3).t, [0, 0.1, 0.2, 0.3])
+
+
+def test_modes_have_their_own_panel_and_name():
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="root")
+    beam = al.flexible.beam(5.0, 2.0, EI_z=100.0, bending_y=2)
+    builder.body("boom", beam, joint=al.Fixed(), parent="hub", placement=(0.5, 0, 0))
+    model = builder.build()
+    run = al.simulate(model, duration=1.0, efforts={"root": [0, 0, 1, 0, 0, 0]})
+    labels = [axis.get_ylabel() for axis in run.plot("boom").axes]
+    assert labels[:2] == ["modal coordinates [m]", "modal speeds [m/s]"]
+    assert "positions [m]" in [axis.get_ylabel() for axis in run.plot().axes]
+    refused("nothing is called 'boom'", lambda: al.linearize(model, model.neutral(), outputs=["boom"]))
+    refused("; for its modes write 'q:boom'", lambda: al.linearize(model, model.neutral(), outputs="boom"))

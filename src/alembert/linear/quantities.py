@@ -332,6 +332,7 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
             known = ["q", "v", "a", *sensors, *joint_names(model), *model.speed_names]
             frame = rest.split(".")[0]
             hint = f"; for a frame write 'frame:{frame}.position'" if _is_frame(model, frame) else ""
+            hint += f"; for its modes write 'q:{rest}'" if rest in model.space.of_bodies else ""
             raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
         kind = "q" if joint else "sensor"
     if kind == "sensor":
