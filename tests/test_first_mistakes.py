@@ -425,3 +425,16 @@ def test_modes_have_their_own_panel_and_name():
     assert "positions [m]" in [axis.get_ylabel() for axis in run.plot().axes]
     refused("nothing is called 'boom'", lambda: al.linearize(model, model.neutral(), outputs=["boom"]))
     refused("; for its modes write 'q:boom'", lambda: al.linearize(model, model.neutral(), outputs="boom"))
+
+
+def test_what_is_not_in_a_model():
+    two = al.library.two_link()
+    with pytest.raises(AttributeError, match=r"no attribute 'simulate'; it is al.simulate\(model, ...\)"):
+        two.simulate  # noqa: B018
+    with pytest.raises(AttributeError) as error:
+        two.mass_matrx  # noqa: B018
+    assert (error.value.name, error.value.obj) == ("mass_matrx", two)  # of which Python makes a suggestion
+    assert pickle.loads(pickle.dumps(two)) == two
+    refused("model: name is 3, expected a text", lambda: two.replace(name=3), al.ModelError)
+    refused("no field 'mass'; there is name, bodies, joints", lambda: two.replace(mass=3))
+    refused("chain: n is 2.5, expected a whole number", lambda: al.library.chain(2.5))

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.arguments import check_known, numbers
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, ModelError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.forking import COMPILING
 from alembert.model import printing
@@ -130,6 +130,10 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "alembert"
 
 
+_OF_MODELS = ("simulate", "ensemble", "linearize", "trim", "reach", "certify", "identify", "view", "save")
+"""functions that take a model, which users look for in it"""
+
+
 @dataclass(frozen=True)
 class Model(Methods):
     """Made by a `ModelBuilder` or a file; never changed afterwards. `replace` gives a changed copy."""
@@ -148,7 +152,16 @@ class Model(Methods):
     visuals: tuple[Visual, ...] = ()
     """shapes that stand in the world"""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = f"; it is al.{name}(model, ...)" if name in _OF_MODELS else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(message, name=name, obj=self)
+
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ModelError(f"model: name is {self.name!r}, expected a text")
         for field in (
             "bodies",
             "joints",
@@ -392,7 +405,7 @@ class Model(Methods):
         """A copy with other fields (`gravity=`, `name=`, `parameters={...}`, `bodies=`), checked anew."""
         from alembert.model.checking import check
 
-        known = {field.name for field in dataclasses.fields(self)}
+        known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             check_known("replace: no field", name, known)
         if isinstance(changes.get("parameters"), Mapping):

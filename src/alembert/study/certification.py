@@ -155,8 +155,11 @@ class LoopCertificate:
     @property
     def _short(self) -> str:
         """What is said of motions that are too short to tell."""
-        flown = float(self.runs.time[-1]) * -self.worst_decay
-        return f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
+        flown, decay = float(self.runs.time[-1]), -self.worst_decay
+        if not 0 < flown * decay < SHORT:
+            return ""
+        told = f"{flown:g} s, where the slowest loop decays by 1/e in {1 / decay:.3g} s"
+        return f"; they are short: {told} (duration= makes them longer)"
 
     @property
     def breaks(self) -> list[str]:
