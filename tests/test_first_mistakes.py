@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.arguments import told_elsewhere
 
 PENDULUM = al.library.pendulum()
 
@@ -430,11 +431,39 @@ def test_modes_have_their_own_panel_and_name():
 def test_what_is_not_in_a_model():
     two = al.library.two_link()
     with pytest.raises(AttributeError, match=r"no attribute 'simulate'; it is al.simulate\(model, ...\)"):
-        two.simulate  # noqa: B018
+        two.simulate
     with pytest.raises(AttributeError) as error:
-        two.mass_matrx  # noqa: B018
+        two.mass_matrx
     assert (error.value.name, error.value.obj) == ("mass_matrx", two)  # of which Python makes a suggestion
     assert pickle.loads(pickle.dumps(two)) == two
     refused("model: name is 3, expected a text", lambda: two.replace(name=3), al.ModelError)
     refused("no field 'mass'; there is name, bodies, joints", lambda: two.replace(mass=3))
     refused("chain: n is 2.5, expected a whole number", lambda: al.library.chain(2.5))
+
+
+def test_what_results_call_otherwise():
+    two = al.library.two_link()
+    run = al.simulate(two, duration=0.1)
+    linear = al.linearize(two, [0.0, 0.0])
+    found = al.reach(al.library.arm7(), al.reach.position("tool", [0.4, 0.0, 0.4]))
+    for thing, name, told in (
+        (run, "t", "run.time"),
+        (run, "tau", "run.efforts"),
+        (linear, "bode", 'linear.plot("bode")'),
+        (linear.to_statespace(), "step", "G.step_response()"),
+        (found, "success", "found.reached"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; it is {told}")):
+            getattr(thing, name)
+        assert hasattr(thing, re.match(r"\w+\.(\w+)", told)[1])
+
+
+def test_properties_that_fail_keep_their_errors():
+    @told_elsewhere({})
+    class Failing:
+        @property
+        def inside(self):
+            return [].missing
+
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'missing'"):
+        Failing().inside

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import check_known, numbers
+from alembert.arguments import check_known, numbers, told_elsewhere
 from alembert.errors import ArgumentError, ModelError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.forking import COMPILING
@@ -130,10 +130,10 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "alembert"
 
 
-_OF_MODELS = ("simulate", "ensemble", "linearize", "trim", "reach", "certify", "identify", "view", "save")
-"""functions that take a model, which users look for in it"""
+_TAKE_MODELS = ("simulate", "ensemble", "linearize", "trim", "reach", "certify", "identify", "view", "save")
 
 
+@told_elsewhere({name: f"al.{name}(model, ...)" for name in _TAKE_MODELS})
 @dataclass(frozen=True)
 class Model(Methods):
     """Made by a `ModelBuilder` or a file; never changed afterwards. `replace` gives a changed copy."""
@@ -151,13 +151,6 @@ class Model(Methods):
     parameters: tuple[tuple[str, float], ...] = ()
     visuals: tuple[Visual, ...] = ()
     """shapes that stand in the world"""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            hint = f"; it is al.{name}(model, ...)" if name in _OF_MODELS else ""
-            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
-            raise AttributeError(message, name=name, obj=self)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
