@@ -467,3 +467,22 @@ def test_properties_that_fail_keep_their_errors():
 
     with pytest.raises(AttributeError, match="'list' object has no attribute 'missing'"):
         Failing().inside
+
+
+@pytest.mark.parametrize(
+    ("drives", "message"),
+    [
+        ({"elbow": 3}, "model_system: drives['elbow'] is 3, expected a Drive"),
+        (
+            {"elbo": al.simulate.Drive(limit=1.0)},
+            "model_system: drives: no joint or degree of freedom 'elbo'",
+        ),
+        ([3], "model_system: drives is [3], expected a mapping"),
+        (
+            {"elbo": al.simulate.Drive(gear=al.simulate.Gear(10.0, 1e-4))},
+            "model_system: drives: a gear needs a joint, there is no 'elbo'",
+        ),
+    ],
+)
+def test_drives_of_a_system_are_named_after_it(drives, message):
+    refused(message, lambda: al.optimal.model_system(al.library.two_link(), drives=drives))
