@@ -424,8 +424,16 @@ def test_modes_have_their_own_panel_and_name():
     labels = [axis.get_ylabel() for axis in run.plot("boom").axes]
     assert labels[:2] == ["modal coordinates [m]", "modal speeds [m/s]"]
     assert "positions [m]" in [axis.get_ylabel() for axis in run.plot().axes]
-    refused("nothing is called 'boom'", lambda: al.linearize(model, model.neutral(), outputs=["boom"]))
-    refused("; for its modes write 'q:boom'", lambda: al.linearize(model, model.neutral(), outputs="boom"))
+    rows = al.linearize(model, model.neutral(), outputs="boom").output_names
+    assert rows == ("q:boom.bending_y_1", "q:boom.bending_y_2")
+    refused(
+        "nothing is called 'hub'; there is energy",
+        lambda: al.simulate(model, duration=1.0, record="hub"),
+    )
+    refused(
+        "; for a frame write 'frame:hub.position'",
+        lambda: al.simulate(model, duration=1.0, record="hub.place"),
+    )
 
 
 def test_what_is_not_in_a_model():
