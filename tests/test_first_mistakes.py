@@ -4,6 +4,7 @@ import math
 import pickle
 import re
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -494,3 +495,28 @@ def test_properties_that_fail_keep_their_errors():
 )
 def test_drives_of_a_system_are_named_after_it(drives, message):
     refused(message, lambda: al.optimal.model_system(al.library.two_link(), drives=drives))
+
+
+def test_poses_of_lists():
+    pose = al.Pose([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0.4, 0, 0.5])
+    assert np.array_equal(pose.matrix()[:3, 3], [0.4, 0, 0.5])
+    refused("Pose: translation is [0, 0], expected numbers of shape (3,)", lambda: al.Pose(np.eye(3), [0, 0]))
+    refused(
+        "Pose: rotation is (0, 0, 90), expected numbers of shape (3, 3)",
+        lambda: al.Pose((0, 0, 90), np.zeros(3)),
+    )
+
+
+def test_folders_of_packages(tmp_path):
+    """One folder by its name is not a list of letters."""
+    path, mesh = tmp_path / "arm.urdf", tmp_path / "packages" / "arm" / "link.stl"
+    mesh.parent.mkdir(parents=True)
+    mesh.write_text("solid link\nendsolid link\n")
+    path.write_text(
+        '<robot name="arm"><link name="base"><visual><geometry><mesh filename="package://arm/link.stl"/>'
+        "</geometry></visual></link></robot>"
+    )
+    model = al.load(path, package_dirs=str(tmp_path / "packages"))  # a warning would be an error
+    assert Path(model.bodies[0].visuals[0].shape.path) == mesh
+    refused("load: package_dirs is 1, expected a folder or a list", lambda: al.load(path, package_dirs=1))
+    refused(f"load: {tmp_path} is a folder, expected a file", lambda: al.load(tmp_path))
