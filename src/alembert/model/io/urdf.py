@@ -338,8 +338,9 @@ def load_urdf(
     inertias = InertiaFilter(notes, keep=keeps(unphysical, "unphysical", strict, "warn"))
     skip = keeps(extensions, "extensions", strict, "skip")
     robot = Robot(xml.parse(document), notes, strict=strict, skip_extensions=skip)
-    one = isinstance(package_dirs, str | os.PathLike) or not isinstance(package_dirs, Iterable)
-    folders = [package_dirs] if one else list(package_dirs)
+    given: Any = package_dirs
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    folders = list(given) if several else [given]
     if not all(isinstance(folder, str | os.PathLike) for folder in folders):
         raise ArgumentError(f"load: package_dirs is {package_dirs!r}, expected a folder or a list of folders")
     meshes = _Meshes(notes, document.folder, [Path(folder) for folder in folders])
