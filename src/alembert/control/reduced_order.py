@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.control import arguments
 from alembert.control.arguments import read_system, takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
@@ -76,8 +77,7 @@ def reduced_lqg(
     """
     n = plant.order
     start = None if start is None else read_system("reduced_lqg", "start", start)
-    if isinstance(order, bool) or not (isinstance(order, (int, np.integer)) and 1 <= order <= n):
-        raise ArgumentError(f"reduced_lqg: order is {order!r}, expected a whole number from 1 to {n}")
+    whole("reduced_lqg", "order", order, f"a whole number from 1 to {n}", most=n)
     if plant.is_discrete or np.any(plant.D):
         raise UnsupportedError(
             "reduced_lqg: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"

@@ -34,7 +34,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import Numbers, numbers
+from alembert.arguments import Numbers, choice, numbers
 from alembert.errors import ArgumentError
 from alembert.spatial.arrays import is_symbolic
 
@@ -72,8 +72,7 @@ class Epoch:
         if isinstance(text, _datetime.datetime):
             local = text if text.tzinfo is None else text.astimezone(_datetime.UTC)
             text = local.replace(tzinfo=None).isoformat()
-        if scale not in SCALES:
-            raise ArgumentError(f"Epoch: scale is {scale!r}, expected one of {', '.join(SCALES)}")
+        choice("Epoch", "scale", scale, SCALES)
         day, seconds = _read(text)
         if scale == "UTC":
             return cls._normal(day, seconds + leap_seconds(day, text) + 32.184)
