@@ -235,8 +235,8 @@ class _Problem:
         ).x
         x = x if value(x)[0] <= best + 1e-12 else end.x
         J, slopes = self.cost(x)
-        named = {"input_names": self.plant.output_names, "output_names": self.plant.input_names}
-        made = dataclasses.replace(self.structure.system(x), **named)
+        names = self.plant.output_names, self.plant.input_names
+        made = dataclasses.replace(self.structure.system(x), input_names=names[0], output_names=names[1])
         return J, made, float(np.abs(slopes).max()) / J
 
     def projection_residual(self, K: StateSpace) -> float:

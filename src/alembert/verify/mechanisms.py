@@ -274,7 +274,7 @@ def one_body(
     name: str,
     inertia: Inertia,
     joint: JointType | None = None,
-    joint_name: str | None = "flight",
+    joint_name: str = "flight",
     gravity: float = 0.0,
 ) -> ModelBuilder:
     """A body that flies, or on another joint; gravity along -z."""
