@@ -22,6 +22,7 @@ from alembert.optimal import (
     terminal,
 )
 from alembert.verify.case import SOHL_BOBROW, Check, Items, Line, Plot, acc1989, family
+from alembert.verify.cases.optimal_designs import turned_thrust
 from alembert.verify.mechanisms import rigid_body
 
 case = family("optimal")
@@ -90,16 +91,7 @@ def bless_elements(
     times: tuple[tuple[int, float], ...] = ((2, 2.17298), (4, 2.13972), (8, 2.12621), (16, 2.12235)),
 ) -> Items:
     """Their weak form with elements of the lowest order is the implicit midpoint rule: the same numbers at every mesh."""
-    speed = 1 / np.sqrt(ratio)
-    craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
-    problem = Problem(
-        craft,
-        (0.5, 10.0),
-        start={"x": 0, "y": 0, "vx": 0, "vy": 0},
-        end={"y": 1, "vx": speed, "vy": 0},
-        cost=duration(),
-    )
-    guess = {"time": [0, 2], "x": [[0, 0, 0, 0], [1, 1, speed, 0]], "controls": [[1.0], [-1.0]]}
+    problem, guess = turned_thrust(1 / np.sqrt(ratio))
     found = []
     for elements, time in times:
         solution = problem.solve(elements, transcription="midpoint", guess=guess)
