@@ -315,3 +315,99 @@ def test_a_run_that_ends_early_says_so():
     assert "ended at t = 0.451524 s, and not at 2 s: event 'ball on the plane' stopped it" in str(run.report)
     whole = al.simulate(drop, [1.0], duration=0.4, events=floor)
     assert "ended at" not in str(whole.report)
+
+
+def test_what_is_refused_leaves_nothing_in_the_builder():
+    """A cell of a notebook that is mended and run again."""
+    builder, point = al.ModelBuilder(), al.Inertia.point(1.0)
+    for wrong in ({"joint": "revolute"}, {"joint": al.Revolute(), "spring": 3}, {"parent": "a"}):
+        with pytest.raises(al.ModelError):
+            builder.body("b", point, **wrong)
+    with pytest.raises(TypeError):
+        builder.body("b", point, joint=al.Revolute(), damping=1)
+    assert builder.body("b", point, joint=al.Revolute()).build().nv == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: al.Inertia.box(1.0, (1, 2, -3)), r"box size[2] is -3, expected no less than zero"),
+        (lambda: al.Inertia.sphere(1.0, -1), "radius is -1, expected no less than zero"),
+        (lambda: al.Inertia.cylinder(1.0, 1.0, -2), "length is -2, expected no less than zero"),
+        (lambda: al.Revolute("-Y"), "revolute axis is '-Y', expected 3 numbers: (0, -1, 0)"),
+        (lambda: al.Expression("500 km"), "'500 km' is not a formula: units are not written"),
+    ],
+)
+def test_lengths_letters_and_units(make, message):
+    refused(message, make, al.ModelError)
+
+
+@pytest.mark.parametrize(
+    ("call", "takes"),
+    [
+        (lambda: al.reach(), "reach takes model, tasks and by name start="),
+        (lambda: al.reach.pose("hand"), "pose takes frame, target and by name"),
+        (lambda: al.identify(PENDULUM), "identify takes model, data and by name"),
+        (lambda: al.Inertia.rod(1.0), "rod takes mass, start, end"),
+        (lambda: al.Placement(rpy=(0, 0, 1)), "Placement takes translation, quaternion"),
+    ],
+)
+def test_forgotten_arguments(call, takes):
+    with pytest.raises(TypeError) as error:
+        call()
+    assert error.value.__notes__[0].startswith(takes)
+
+
+def test_names_of_other_programs():
+    """They are told where the thing is here; each such place is one that is there."""
+    refused(
+        "no integrator 'ode45'; did you mean 'rk45'?",
+        lambda: al.simulate(PENDULUM, duration=1.0, integrator="ode45"),
+    )
+    with pytest.raises(AttributeError, match=r"no attribute 'lqr'; it is al.linear.lqr\(linear, Q, R\)"):
+        al.lqr
+    with pytest.raises(AttributeError, match=r"no attribute 'step_response'; it is G.step_response"):
+        al.control.step_response
+    system = al.control.tf([1], [1, 1])
+    for name, told in vars(al.control)["_MATLAB"].items():
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; it is {told}")):
+            getattr(al.control, name)
+        for owner, place in re.findall(r"(G\.)?([a-z_A-Z0-9]+)\(", told):
+            assert hasattr(system if owner else al.control, place), told
+    for name, told in vars(al)["_ELSEWHERE"].items():
+        found = al
+        for part in re.match(r"al\.([\w.]+)", told)[1].split("."):
+            found = getattr(found, part)
+        assert callable(found), name
+
+
+def test_a_design_is_flown_about_its_point():
+    """A design of `al.control` as the message says it: about the point of the linear model."""
+    cart = al.library.cart_pole()
+    linear = al.linearize(cart, [0.0, np.pi])
+    design = al.control.lqr(linear, [1, 5, 1, 1], 0.1)
+    refused(
+        "DynamicController(design.controller, about=linear)",
+        lambda: al.simulate(cart, [0.0, 3.0], duration=1.0, controller=design),
+    )
+    law = al.simulate.DynamicController(design.controller, about=linear)
+    same = [
+        al.simulate(cart, [0.0, 3.0], duration=2.0, controller=u).q[-1]
+        for u in (law, al.linear.lqr(linear, [1, 5, 1, 1], 0.1))
+    ]
+    assert np.allclose(*same, atol=1e-6)  # the tolerance of error control is 1e-8
+
+
+def test_warnings_name_the_line_of_the_user():
+    arm = al.library.arm7()
+    with pytest.warns(al.AlembertWarning, match="beyond limits at the equilibrium") as told:
+        al.trim(arm, np.full(7, 3.0), free=["tau"])
+    assert told[0].filename == __file__
+
+
+def test_responses_until_a_time():
+    system = al.control.tf([1], [1, 1])
+    step = system.step_response(5)
+    assert step.t[-1] == 5
+    assert np.isclose(np.ravel(step.y)[-1], 1 - np.exp(-5), rtol=1e-9)
+    assert np.allclose(system.sampled(0.1).impulse_response(0.3).t, [0, 0.1, 0.2, 0.3])

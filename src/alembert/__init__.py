@@ -100,12 +100,30 @@ _ON_FIRST_USE = {
 """what computes, by where it is: the compiler takes longer to import than models do"""
 
 
+_ELSEWHERE = {
+    "lqr": "al.linear.lqr(linear, Q, R), or al.control.lqr of a system",
+    "place": "al.linear.place_poles(linear, poles), or al.control.place of a system",
+    "place_poles": "al.linear.place_poles(linear, poles)",
+    **{
+        name: f"al.control.{name}" for name in ("StateSpace", "tf", "zpk", "lqe", "lqg", "hinfsyn", "margins")
+    },
+    "ss": "al.control.StateSpace",
+    "Problem": "al.optimal.Problem",
+    "Event": "al.simulate.Event",
+    "inverse_kinematics": "al.reach(model, tasks)",
+    "ik": "al.reach(model, tasks)",
+    "Orbit": "al.spacecraft.Orbit",
+    "linearise": "al.linearize",
+}
+"""what users look for at the top"""
+
 _PACKAGES = {"errors", "joints", "library", "model", "spatial"}
 
 
 def __getattr__(name: str) -> _Any:
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'alembert' has no attribute {name!r}")
+        hint = f"; it is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'alembert' has no attribute {name!r}{hint}")
     module = _import_module(_ON_FIRST_USE[name])
     value = module if module.__name__ == f"alembert.{name}" else getattr(module, name)
     globals()[name] = value

@@ -32,13 +32,27 @@ MOST_DIMENSIONS = 32
 """of an array; NumPy broadcasts no more"""
 
 
+_OTHER_WORDS = {
+    **dict.fromkeys(("hinge", "continuous", "pin"), "revolute"),
+    **dict.fromkeys(("slide", "slider"), "prismatic"),
+    **dict.fromkeys(("weld", "welded"), "fixed"),
+    **dict.fromkeys(("floating", "freejoint", "free_flyer", "6dof"), "free"),
+    "ball": "spherical",
+    **dict.fromkeys(("ode45", "ode23", "solve_ivp"), "rk45"),
+    **dict.fromkeys(("ode78", "ode89", "ode113"), "dop853"),
+    **dict.fromkeys(("ode23s", "ode23t", "ode23tb"), "radau"),
+    **dict.fromkeys(("ode15s", "ode15i", "lsoda", "bdf"), "cvode"),
+}
+"""what other programs say: joint types, integrators"""
+
+
 def unknown(sentence: str, name: Any, known: Iterable[str]) -> str:
     """`sentence 'name'; did you mean 'x'?`, or the names there are."""
     names = list(dict.fromkeys(str(entry) for entry in known))
     folded = {entry.casefold(): entry for entry in names}
-    close = difflib.get_close_matches(str(name), names, n=1) or [
-        folded[entry] for entry in difflib.get_close_matches(str(name).casefold(), folded, n=1)
-    ]
+    said = _OTHER_WORDS.get(str(name).casefold())
+    close = [said] if said in names else difflib.get_close_matches(str(name), names, n=1)
+    close = close or [folded[entry] for entry in difflib.get_close_matches(str(name).casefold(), folded, n=1)]
     if close:
         return f"{sentence} {name!r}; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -268,7 +282,7 @@ def _called(function: Any) -> str:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind == parameter.KEYWORD_ONLY:
             by_name.append(f"{name}=")
-        elif name != "self" and parameter.kind != parameter.VAR_KEYWORD:
+        elif name not in ("self", "cls") and parameter.kind != parameter.VAR_KEYWORD:
             plain.append(name)
     return " and by name ".join(filter(None, (", ".join(plain), ", ".join(by_name)))) or "nothing"
 

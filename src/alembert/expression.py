@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from numbers import Real
@@ -32,6 +33,7 @@ _CONSTANTS = {"pi": math.pi}
 _LONGEST = 20_000  # characters; a formula, not a program
 _DEEPEST = 100
 _LARGEST = 1e300
+_WITH_UNIT = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)? *[a-z%][\w/^]*", re.IGNORECASE)
 
 
 class Expression:
@@ -51,6 +53,8 @@ class Expression:
             why = error.msg if isinstance(error, SyntaxError) else error  # without Python's own place
             if text.strip().endswith(("deg", "°")):
                 why = "angles are in radians, as in 90*pi/180"
+            elif _WITH_UNIT.fullmatch(text.strip()):
+                why = "units are not written; numbers are in metres, kilograms, seconds and radians"
             raise ModelError(f"expression {text[:80]!r} is not a formula: {why}") from None
         _check(tree, text, 0)
         self.text = ast.unparse(tree)

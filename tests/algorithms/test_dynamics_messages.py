@@ -257,6 +257,20 @@ def test_an_input_that_is_not_finite_is_named(model, state):
         other.forward_dynamics(*x, parameters={name: np.nan})
 
 
+@pytest.mark.filterwarnings("error")
+def test_large_results_are_not_warned_of():
+    """Squares of these overflow, of which NumPy warns in some of its functions; the numbers themselves are fine."""
+    chain = library.chain(120)
+    large, zero = np.full(120, 1e200), np.zeros(120)
+    for errors in ("warn", "raise"):
+        with np.errstate(all=errors):
+            found = chain.inverse_dynamics(zero, zero, large)
+            assert np.isfinite(found).all()
+            assert np.abs(found).max() > 1e200
+            with pytest.raises(NumericalError, match="the result is not finite; a is nan at entry 7"):
+                chain.inverse_dynamics(zero, zero, np.where(np.arange(120) == 7, np.nan, large))
+
+
 def test_one_bad_state_of_a_batch_is_named_and_the_others_are_right(model):
     q, v, tau = states(model, 6)
     expected = model.forward_dynamics(q, v, tau)

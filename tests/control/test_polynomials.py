@@ -139,3 +139,17 @@ def test_edges_in_any_unit_of_time(unit):
     assert crossed == pytest.approx(1j * np.sqrt(2 + at), abs=1e-12)
     assert np.abs(np.roots(found.polynomial / scale) - crossed).min() < 1e-9
     assert affine_polynomial([1, 2, 2, 4.05] * scale, {"p": part}, {"p": (0.23, 1)})
+
+
+def test_roots_on_the_axis_are_not_stable():
+    """(s^2 + w^2) times stable factors: rounding put its roots to the left of the axis, and two in five were called stable.
+    Damping of 1e-9, a million times rounding, is told from it."""
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        w = 10 ** rng.uniform(-3, 3)
+        others = -w * 10 ** rng.uniform(-1, 1, rng.integers(0, 5))
+        for damping in (0.0, 1e-9):
+            p = np.polymul([1, 2 * damping * w, w * w], np.poly(others))
+            assert interval_polynomial(p, p).stable is (damping > 0)
+            family = [0.0] * (len(p) - 1) + [p[-1]]
+            assert affine_polynomial(p, {"a": family}, {"a": (0, 0)}).stable is (damping > 0)

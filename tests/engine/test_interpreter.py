@@ -100,6 +100,15 @@ def test_short_code_is_compiled_at_once(compiled):
     assert len(compiled) == 1
 
 
+def test_constants_alone_are_interpreted():
+    """The slopes of charts of vector spaces are: a stiff integrator asks for them."""
+    x = ca.SX.sym("x", 20)
+    function = ca.Function("f", [x], [ca.jacobian(2 * x, x), ca.densify(ca.SX(20, 20))])
+    assert function.numel_out(0) + function.numel_out(1) > kernel.FEWEST
+    found = kernel_of(function, key="constants alone")(np.zeros(20))
+    assert np.array_equal(found[0], 2 * np.eye(20)) and not found[1].any()
+
+
 @pytest.mark.parametrize("way", ["prepare", "function", "fast", "off", "foresee", "within"])
 def test_who_wants_compiled_code_gets_it(compiled, monkeypatch, way):
     f = kernel_of(long())

@@ -326,6 +326,21 @@ def test_compiled_when_needed():
     assert "f(x) -> y" in repr(f)
 
 
+def test_the_loop_over_batches_is_made_for_the_first_batch(states, single, monkeypatch):
+    kernel = kernel_of(pendulum_like(N), "no loop yet")
+    asked = []
+    made = kernel_module.batch_entry
+    monkeypatch.setattr(kernel_module, "batch_entry", lambda lanes: asked.append(lanes) or made(lanes))
+    kernel.function()
+    check(kernel(*states[:, 0]), single, 0)
+    check(kernel(*states[:, 0].tolist()), single, 0)
+    check([x[0] for x in kernel(*states[:, :1])], single, 0)
+    assert not asked
+    for _ in range(2):
+        check(kernel(*states[:, :2]), single, slice(2))
+    assert len(asked) == 1
+
+
 def test_many_threads_may_call_and_compile_at_once(states, single):
     kernel = kernel_of(pendulum_like(N), "forward")
     failures = []

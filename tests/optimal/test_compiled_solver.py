@@ -280,7 +280,7 @@ def test_as_c(compiled, tmp_path):
             r"input 'aim' has shape \(3,\), expected \(..., 1\) finite",
         ),
         ({"limits": {"u": (1.0, 1.0)}}, "limits of 'u' are 1 and 1, expected the lower one below"),
-        ({"start": {"a": np.zeros(3), "w": np.zeros(2)}}, r"do not go together: \[\(3,\), \(2,\)\]"),
+        ({"start": {"a": np.zeros(3), "w": np.zeros(2)}}, r"do not go together: a \(3,\), w \(2,\)"),
         ({"before": 3.0}, "before is 3.0, expected a result of this solver, or a solution"),
         ({"inputs": 3.0}, "inputs is 3.0, expected numbers or vectors by name"),
         ({"inputs": {"aim": "up"}}, "input 'aim' is 'up', expected numbers"),

@@ -78,6 +78,51 @@ def test_steps_follow_controls_that_grow():
     assert found.control([1.0])[0] == pytest.approx(-2 * np.tanh(10.0), rel=1e-6)
 
 
+@pytest.mark.parametrize("bound", [2.0, np.inf])
+def test_two_ways_that_are_equally_good(bound):
+    """x' = u, int u^2/2 dt + e(x(T)): V = min_y e(y) + (x - y)^2 / (2 T) (Hopf and Lax), with an edge at x = 0.
+
+    Differences across the edge grew without end: V = -17746 instead of 1/3. Errors are those of one spacing at the edge, and
+    of time elsewhere (two parabolas: exact in space).
+    """
+    x = np.array([[0.0], [0.05], [0.2], [0.5], [1.0], [2.0]])
+    given = {"grid": {"x": np.linspace(-3, 3, 121)}, "controls": {"u": (-bound, bound)}, "weight": 1.0}
+    given |= {"drift": lambda t, x: [0.0], "running": lambda t, x: 0.0}
+    goals = dynamic_programming(**LINE | given, final=lambda x: np.minimum((x[0] - 1) ** 2, (x[0] + 1) ** 2))
+    away = dynamic_programming(**LINE | given, final=lambda x: -np.abs(x[0]))
+    side = np.abs(x[:, 0])
+    for found, exact, control in (
+        (goals, (side - 1) ** 2 / 3, -2 * (side - 1) / 3),
+        (away, -side - 0.5, np.ones(6)),
+    ):
+        error = np.abs(found.value(x) - exact)
+        assert error[:2].max() < 0.05
+        assert error[2:].max() < 1e-3
+        np.testing.assert_allclose(found.control(x[2:])[:, 0], control[2:], atol=0.05)
+
+
+def test_round_an_obstacle_to_either_side():
+    """A bump of the running cost at the middle of a line that must be left for one side or the other; finer grids agree."""
+    values = []
+    for count in (31, 61):
+        found = dynamic_programming(
+            {"x": np.linspace(-2, 2, count), "y": np.linspace(-2, 2, count)},
+            {"u": (-3.0, 3.0), "w": (-3.0, 3.0)},
+            1.0,
+            drift=lambda t, x: [0.0, 0.0],
+            effect=lambda t, x: [[1.0, 0.0], [0.0, 1.0]],
+            running=lambda t, x: 20 * np.exp(-(x[0] ** 2 + x[1] ** 2) / 0.1),
+            weight=1.0,
+            final=lambda x: 5 * ((x[0] + 1) ** 2 + x[1] ** 2),
+        )
+        values.append(found.value([[1.0, 0.0], [1.0, 0.4], [1.0, -0.4]]))
+        # as the problem is, so is V: the same on both sides
+        np.testing.assert_allclose(values[-1][1], values[-1][2], rtol=1e-9)
+    # straight on without the obstacle: min over y of 5 (y + 1)^2 + (1 - y)^2 / 2, which is 20/11
+    assert np.all(values[1] > 20 / 11)
+    np.testing.assert_allclose(values[0], values[1], rtol=0.05)
+
+
 def test_bounds_are_kept_and_cost_something():
     free = dynamic_programming(**LINE)
     bound = dynamic_programming(**LINE | {"controls": {"u": (-0.8, 0.5)}}, final=lambda x: 0 * x[0])

@@ -107,30 +107,6 @@ def test_nearly_solved():
     assert found.cost == pytest.approx(al.optimal.examples.swing_up().solve(12).cost, rel=1e-9)
 
 
-def test_compiled_and_interpreted(monkeypatch):
-    """Eight stages are interpreted, and compiled where they count as many."""
-    rng = np.random.default_rng(1)
-    first, second = forms(reach(), "dmoc", 8)[1].program, forms(reach(), "dmoc", 8)[1].program
-    w, y = 0.1 + rng.normal(size=first.size), rng.normal(size=first.rows)
-    found = first.first(w)[2:], first.second(w, 1.0, y)
-    monkeypatch.setattr("alembert.optimal.forms.FEW", 1)
-    again = second.first(w)[2:], second.second(w, 1.0, y)
-    for one, two in zip((*found[0], found[1]), (*again[0], again[1]), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-12 * np.abs(one).max())
-
-
-def test_second_derivatives_from_products(monkeypatch):
-    """Where their code would be long: columns without common nonzeros are found together."""
-    rng = np.random.default_rng(2)
-    for one, two in zip(forms(reach(), "dmoc", 9), forms(reach(), "dmoc", 9), strict=True):
-        w, y = 0.1 + rng.normal(size=one.program.size), rng.normal(size=one.program.rows)
-        found = one.program.second(w, 0.7, y)
-        with monkeypatch.context() as shorter:
-            shorter.setattr("alembert.optimal.forms._by_products_shorter", lambda *_: True)
-            again = two.program.second(w, 0.7, y)
-        np.testing.assert_allclose(again, found, atol=1e-12 * np.abs(found).max())
-
-
 def test_what_is_known_of_a_point_is_used_again(monkeypatch):
     form = forms(ball(), "dmoc", 3)[1]
     calls = []

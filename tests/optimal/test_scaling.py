@@ -166,8 +166,8 @@ def test_units_are_those_of_the_quantities():
 
     one, other = way(1.0), way(0.3048)
     assert isinstance(one, Units)
-    assert one.x[0] == 700.0
-    assert other.stage == pytest.approx(0.3048 * one.stage, rel=1e-14)
+    assert one.x[0, 0] == 700.0
+    assert other.parts[0].stage == pytest.approx(0.3048 * one.parts[0].stage, rel=1e-14)
 
 
 def test_a_long_search_takes_the_same_turns():

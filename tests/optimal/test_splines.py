@@ -107,25 +107,18 @@ def test_slopes_are_those_of_differences(name):
 def test_adjoints_are_tangents(name):
     """Backward and forward sweeps are the same derivative: they agree to rounding."""
     rows, z = somewhere(PROBLEMS[name]())
-    forward, backward = (SplineRows(rows.shooting, by_adjoint=way) for way in (False, True))
-    J, gradient = forward.jacobian(z), forward.gradient(z)
-    np.testing.assert_allclose(backward.jacobian(z), J, atol=1e-12 * np.abs(J).max())
-    np.testing.assert_allclose(backward.gradient(z), gradient, atol=1e-12 * np.abs(gradient).max())
+    J, gradient = rows.jacobian(z), rows.gradient(z)
     y = np.random.default_rng(1).normal(size=len(J))
     both = 0.7 * gradient + y @ J
-    np.testing.assert_allclose(backward.lagrangian(z, 0.7, y).z, both, atol=1e-12 * np.abs(both).max())
+    np.testing.assert_allclose(rows.lagrangian(z, 0.7, y).z, both, atol=1e-12 * np.abs(both).max())
 
 
 def test_a_backward_sweep_does_not_know_the_number_of_control_points():
-    """Its code is the same for 7 and 30; which way is taken follows from the numbers of results and unknowns."""
+    """Its code is the same for 7 and 30."""
     few, many = (somewhere(acrobot(), K)[0] for K in (7, 30))
     texts = [rows.slopes._backward._key for rows in (few, many)]
     assert texts[0] == texts[1]
     assert (len(few.names), few.shooting.unknowns) == (6, 7)  # 4 at the end and the cost
-    assert few.by_adjoint
-    assert many.by_adjoint
-    bounded = somewhere(acrobot(limits={"tau": 10}), 7)[0]
-    assert not bounded.by_adjoint
 
 
 def test_arm_converges_to_the_optimum_from_above():

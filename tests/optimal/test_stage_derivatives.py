@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, System, effort, guess, running
+from alembert.optimal import Problem, effort, guess, running
 from alembert.optimal import evaluation as evaluation_module
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Newton
@@ -49,7 +49,7 @@ def test_derivatives_by_way_of_the_bodies(make, name):
     for k in range(stages.count):
         bounds = [a[k] for a in it.path.arrays]
         given = [it.x[k], it.u[k], it.z[k], it.x[k + 1], stages.numbers[k], stages.parameters]
-        A, B, g = function(*given, own.units.stage, it.costates[k + 1], 1.0, *bounds)
+        A, B, g = function(*given, own.units.parts[0].stage, it.costates[k + 1], 1.0, *bounds)
         np.testing.assert_allclose(
             own.linear.A[k], A.full(), rtol=1e-11, atol=1e-11
         )  # rounding, slopes up to 100
@@ -100,7 +100,8 @@ def test_many_unknowns_are_eliminated_on_arrays(make, name, exact, monkeypatch):
         monkeypatch.setattr(evaluation_module, "LARGEST_STRAIGHT", largest)
         evaluation = Evaluation(stages, exact=exact)
         if not found:
-            given = [rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in evaluation.condensed.arguments]
+            inputs = evaluation.condensed.arguments
+            given = {a.name: rng.uniform(0.5, 1.5, size=(2, *a.shape)) for a in inputs}
         left = {a.name: np.zeros((2, *a.shape)) for a in evaluation.condensed.results}
         evaluation.condense(2, given, left)()
         found.append(left)
@@ -122,39 +123,3 @@ def test_singular_slopes_of_z_leave_nothing_finite():
     left = {"A": np.zeros((count, 1, 1)), "Z": np.zeros((count, nz, 2))}
     eliminated(lambda: None, lambda: None, given, left)()
     assert all(np.isfinite(array[0]).all() and np.isnan(array[1]).all() for array in left.values())
-
-
-def curved(stages):
-    return Evaluation(stages, exact=False).constant
-
-
-def test_which_blocks_never_change():
-    model = al.library.cart_pole()
-    line = System(["x", "v"], ["f"], lambda s: [s.v, s.f])
-
-    def stages(plant, cost, name="euler", duration=1.0, **more):
-        return cut(Problem(plant, duration, cost=cost, **({"limits": None} | more)), scheme(name), 4)
-
-    assert curved(stages(model, effort())) == ("Q", "N", "R")
-    assert curved(stages(model, effort() + running(lambda s: ca.cos(s.q[0])))) == ("N", "R")
-    assert curved(stages(model, effort(), limits={"tau": 3.0})) == ("Q", "N")
-    assert curved(stages(model, effort(), limits={"v": 3.0})) == ("N", "R")
-    assert curved(stages(model, effort(), duration=(0.5, 2.0))) == ()
-    assert curved(stages(line, running(lambda s: s.x**2 + s.f**2), "rk4")) == ("Q", "N", "R")
-    assert curved(stages(line, running(lambda s: s.x**2 + s.f**2), "midpoint")) == ()  # x at the middle is z
-    assert Evaluation(stages(model, effort()), exact=True).constant == ()
-
-
-@pytest.mark.parametrize("limits", [None, {"tau": 12.0}])
-def test_constant_blocks_change_no_iterate(limits, monkeypatch):
-    """The same iterations as with all blocks computed anew, also after steps that use the blocks for something else."""
-    ends = {"start": {"q": [-1.0, 0.2], "v": 0}, "end": {"q": [0.5, 0.3], "v": 0}}
-    problem = Problem(al.library.two_link(), 1.0, **ends, limits=limits)
-    given = {"transcription": "rk4", "hessian": "gauss-newton", "iterations": 60, "progress": False}
-    one = problem.solve(12, **given)
-    monkeypatch.setattr(Evaluation, "_constant_blocks", lambda self: ())
-    two = problem.solve(12, **given)
-    assert one.success, one.diagnosis()
-    assert one.iterations == two.iterations
-    assert one.cost == pytest.approx(two.cost, rel=1e-12)
-    np.testing.assert_allclose(one.x, two.x, atol=1e-9)  # rounding, after the iterations

@@ -395,3 +395,33 @@ def test_auto_knows_that_the_topology_changes(arm):
         run = simulate(arm, arm.neutral(), duration=0.02, step=step, events=at(0.5, Lock("hinge")))
         assert run.integrator == expected
         assert "constraints begin or cease to hold" in run.reason
+
+
+@pytest.mark.parametrize("how", ["locked", "attached"])
+def test_what_holds_at_a_node_of_a_flexible_body_moves_with_it(how):
+    """A block at the tip of a beam: held by a lock or attached there, it falls as one that the model fixes to the tip."""
+
+    def model(joint, **place):
+        builder = al.ModelBuilder("boom")
+        boom = al.flexible.beam(length=2.0, rhoA=1.2, EI_z=50.0, EI_y=60.0, bending_y=1, bending_z=1)
+        builder.body("boom", boom, joint=al.Revolute((0, 1, 0)), joint_name="hub")
+        builder.frame("tip", "boom", node="tip")
+        block = al.Inertia.box(0.5, (0.3, 0.2, 0.1), (0.1, 0.1, 0))
+        return builder.body("block", block, joint=joint, joint_name="hold", **place).build()
+
+    on_tip = {"parent": "boom", "node": "tip", "placement": (0.1, 0, 0.05)}
+    start = {"boom.bending_z_1": 0.05, "boom.bending_y_1": -0.03}
+    same = options("dop853", duration=0.3, interval=0.1)
+    fixed = simulate(model(al.Fixed(), **on_tip), start, **same)
+    if how == "locked":
+        held = simulate(model(al.Spherical(), **on_tip), start, locked=["hold"], **same)
+    else:
+        free = model(al.Free())
+        q = free.configuration(start)
+        X = free.frame_pose(q, "tip") @ al.Pose(np.eye(3), (0.1, 0, 0.05))
+        q = free.configuration(start | {"hold": free.joint("hold").type.fit(X)})
+        held = simulate(free, q, events=at(1e-6, Attach("tip", "block")), **same)
+    n = fixed.model.nq
+    # a microsecond of free motion before it is attached, and the tolerance of both runs
+    assert np.abs(held.q[:, :n] - fixed.q).max() < 1e-7
+    assert np.abs(fixed.q[-1, 1:] - fixed.q[0, 1:]).max() > 1e-3

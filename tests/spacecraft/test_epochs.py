@@ -114,3 +114,11 @@ def test_dates_of_python():
     east = timezone(timedelta(hours=2))
     for instant in (datetime(2026, 3, 1, 12, 0), datetime(2026, 3, 1, 14, 0, tzinfo=east)):
         assert Epoch.of(instant) == Epoch.of("2026-03-01T12:00:00")
+
+
+def test_a_text_may_say_its_scale():
+    assert Epoch.of("2045-03-01T12:00:00 TT") == Epoch.of("2045-03-01T12:00:00", "TT")
+    with pytest.raises(ArgumentError, match="says its scale, and scale is 'TAI'"):
+        Epoch.of("2045-03-01T12:00:00 TT", "TAI")
+    with pytest.raises(ArgumentError, match="neither UTC nor where the Earth's rotation has come to"):
+        _ = Epoch.of("2045-03-01T12:00:00 TT").utc

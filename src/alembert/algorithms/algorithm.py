@@ -222,7 +222,9 @@ def graph(model: Model, algorithm: Algorithm, options: Options) -> Graph:
     inputs, names = graph_inputs(model, algorithm, options)
     takes_parameters = bool(inputs) and inputs[-1].name == "parameters"
     symbols = [ca.SX.sym(f"x{k}", *a.shape) for k, a in enumerate(inputs)]
-    p = symbols[-1] if takes_parameters else ca.SX(0, 1)
+    p = ca.SX(0, 1)
+    if takes_parameters:  # with which the tree has its nodes already
+        symbols[-1] = p = model.compute.tree.parameter_symbols
     wrenches = symbols[len(names) : len(names) + len(options.wrenches)]
     found = algorithm.expressions(
         GraphInputs(

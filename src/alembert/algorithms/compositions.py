@@ -7,7 +7,7 @@ totals, wrenches on frames that act on bodies) is a short list of operations on 
     Small          a function of a few numbers, as straight code
     Scatter        rows of a table that is zero elsewhere
     Gather         rows of a table
-    Total          buffers added up, or subtracted
+    Total          buffers added up
     MatrixProduct  the sum of products of matrices over the speeds
     Inverse        of a symmetric one
 
@@ -19,8 +19,6 @@ operations in the opposite order, and sums what several of them give back to the
 makes Hessians (`alembert.algorithms.directional_kernels`).
 
 Products with the Jacobians of the dynamics are in closed form (`alembert.sensitivity.products`), unless parameters vary.
-There the adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep either: with mu = M^-1 weight, the gradient
-of weight . a with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).  (1)
 """
 
 from __future__ import annotations
@@ -33,9 +31,11 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
-from alembert.algorithms.algorithm import Algorithm, GraphInputs, Options, graph_inputs
+from alembert.algorithms.algorithm import Algorithm, GraphInputs, Options, graph_inputs, graph_results
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
+from alembert.engine.kernel import Kernel
+from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import Mode, RolledSource
 from alembert.sensitivity import adjoint_traces, products
@@ -87,7 +87,6 @@ class Gather:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    signs: tuple[int, ...]
     size: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -183,7 +182,7 @@ def _source(tree: Tree, x: SweepCall | Small | Total | MatrixProduct | Inverse) 
     if isinstance(x, Small):
         return FunctionSource(x.function)
     if isinstance(x, Total):
-        return SumSource(x.signs, x.size)
+        return SumSource((1,) * len(x.inputs), x.size)
     if isinstance(x, MatrixProduct):
         return ProductSource(tree.model.nv, len(x.inputs) // 2, x.sign)
     return InverseSource(tree.model.nv)
@@ -232,6 +231,20 @@ def of_graph(model: Model, algorithm: Algorithm, options: Options) -> Compositio
     shapes = {key: x.shape for key, x in found.items()}
     outputs = tuple(known[key] or f"result {key}" for key in found)
     return Composition(model.compute.tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
+
+
+def kernel(model: Model, algorithm: Algorithm, options: Options, lowering: kernels.Lowering) -> Kernel:
+    """Of a graph: code for each body, or loops over them where it is composed of sweeps."""
+    name, tree = algorithm.name, model.compute.tree
+    c = of_graph(model, algorithm, options) if kernels.is_rolled(tree, None, lowering) else None
+    if c is None:
+        if lowering == "rolled":
+            raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
+        return kernels.graph_kernel(model, name, options, name)
+    places = [model.compute.carrier(frame) for frame in options.wrenches]
+    key = f"{model.fingerprint}:{name}:{options!r}:{places!r}:rolled"
+    inputs, _ = graph_inputs(model, algorithm, options)
+    return Kernel(name, inputs, graph_results(algorithm, c.shapes), key=key, build=c.source)
 
 
 class _NotComposed(Exception):
@@ -453,7 +466,7 @@ class _Adjoint:
         if len(parts) == 1:
             return parts[0]
         name = self.new(f"bar {buffer}", size)
-        self.operations.append(Total((1,) * len(parts), size, tuple(parts), (name,)))
+        self.operations.append(Total(size, tuple(parts), (name,)))
         self.bars[buffer] = [name]
         return name
 
@@ -494,35 +507,11 @@ class _Adjoint:
         if closed and not self.c.tree.has_modes:
             own = x.inputs[: len(x.names)]
             self.operations.append(SweepCall(*closed, (*own, *weights, *tail), self.give(own)))
-        elif x.program is sweeps.FORWARD_DYNAMICS:
-            self.reverse_forward_dynamics(x, weights[0])
         else:
             given = [name for name in x.inputs if name not in self.held]
             self.operations.append(
                 SweepCall(x.program, x.names, (*x.inputs, *weights), self.give(given), "vjp")
             )
-
-    def reverse_forward_dynamics(self, x: SweepCall, weight: str) -> None:
-        """(1)"""
-        inputs = dict(zip((*x.names, "parameters"), x.inputs, strict=False))
-        tail = [inputs["parameters"]] if "parameters" in inputs else []
-        names = tuple("a" if name == "tau" else name for name in x.names)
-        (mu,) = self.give([inputs["tau"]])
-        self.operations.append(
-            SweepCall(sweeps.SOLVE_MASS_MATRIX, ("q", "tau"), (inputs["q"], weight, *tail), (mu,))
-        )
-        at = [x.outputs[0] if name == "a" else inputs[name] for name in names]
-        others = [
-            name for name in (*(inputs[n] for n in x.names if n != "tau"), *tail) if name not in self.held
-        ]
-        size = self.c.sizes[x.outputs[0]]
-        opposite = {name: self.new(f"opposite {name}", self.c.change_size(name)) for name in others}
-        opposite["a"] = self.new("opposite a", size)
-        order = ["a" if n == "a" else inputs[n] for n in names] + [t for t in tail if t not in self.held]
-        outputs = tuple(opposite[name] for name in order)
-        self.operations.append(SweepCall(sweeps.INVERSE_DYNAMICS, names, (*at, *tail, mu), outputs, "vjp"))
-        for name, given in zip(others, self.give(others), strict=True):
-            self.operations.append(Total((-1,), self.sizes[given], (opposite[name],), (given,)))
 
 
 def _changes(names: Sequence[str]) -> tuple[str, ...]:

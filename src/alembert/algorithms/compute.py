@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import kernels, symbolic
+from alembert.algorithms import compositions, kernels, symbolic
 from alembert.algorithms.algorithm import Algorithm, Options
 from alembert.algorithms.derivatives import Derivatives
 from alembert.algorithms.frames import Reference, check_about, check_reference
@@ -129,7 +129,7 @@ class Compute(Derivatives):
         algorithm = _of_tree("compile", name, "has_kernel")
         frames = self.wrench_frames("compile", algorithm, wrenches)
         if frames and algorithm.program is None and algorithm.kernel is None:
-            return kernels.graph_kernel(self.model, name, Options(wrenches=frames), name)
+            return compositions.kernel(self.model, algorithm, Options(wrenches=frames), lowering)
         kernel = self.kernel(name, wrenches=bool(frames), lowering=lowering)
         return kernels.with_wrenches(self.model, kernel, frames) if frames else kernel
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms import dynamics, frames, kernels
+from alembert.algorithms import compositions, dynamics, frames, kernels
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.dynamics import SWEEP
 from alembert.algorithms.failures import Failures, Physical
@@ -205,11 +205,7 @@ def _finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite (or a sum overflows); quick for the few numbers of one state."""
     if x.ndim == 1 and len(x) < 100:
         return isfinite(sum(x.tolist()))
-    flat = x.ravel()
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # large numbers are looked at one by one, not warned of
-        return isfinite(flat.dot(flat))
+    return isfinite(np.vdot(x, x))  # unlike `dot` it does not warn where squares overflow
 
 
 class Evaluator(Arguments, Failures):
@@ -351,9 +347,7 @@ class Evaluator(Arguments, Failures):
         if algorithm.kernel is not None:
             self.kernels[key] = algorithm.kernel(self.model, wrenches, lowering)
         elif algorithm.program is None:
-            if lowering == "rolled":
-                raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
-            self.kernels[key] = kernels.graph_kernel(self.model, name, Options(), name)
+            self.kernels[key] = compositions.kernel(self.model, algorithm, Options(), lowering)
         else:
             names = algorithm.program_inputs
             self.kernels[key] = kernels.program_kernel(

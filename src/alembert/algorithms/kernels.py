@@ -15,8 +15,7 @@ from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
 from alembert.spatial import Force, Pose
-from alembert.spatial.arrays import skew
-from alembert.sweeps import COMPOSITE, MOMENTUM, MOMENTUM_MATRIX, Program, Tree, expressions
+from alembert.sweeps import Program, Tree, expressions
 from alembert.sweeps.program import flat
 from alembert.sweeps.tree import Where
 
@@ -81,8 +80,9 @@ def totals_of_nothing(program: Program) -> dict[str, ca.SX]:
 def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) -> ca.Function:
     """The graph as a CasADi function of its inputs (matrices where an argument has two dimensions)."""
     symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
-    with_parameters = bool(tree.model.parameters)
-    values = symbols if with_parameters else [*symbols, ca.SX(0, 1)]
+    if tree.model.parameters:
+        symbols[-1] = tree.parameter_symbols
+    values = symbols if tree.model.parameters else [*symbols, ca.SX(0, 1)]
     outputs = [ca.densify(value) for value in graph(*values)]
     return ca.Function(name, symbols, outputs)
 
@@ -111,37 +111,6 @@ def program_kernel(
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
-
-
-def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
-    """Momentum about the centre of mass c, or the matrix of it: (h_w - c x h_v; h_v) of that about the world's origin."""
-    tree, matrix = model.compute.tree, name == "momentum_matrix"
-    program, names = (MOMENTUM_MATRIX, ("q",)) if matrix else (MOMENTUM, ("q", "v"))
-    inputs = arguments(model, tree, program, names)
-    shape = (6, model.nv) if matrix else (6,)
-    result = Argument("matrix" if matrix else "h", shape)
-
-    def build() -> KernelSource:
-        rows, total = ca.SX.sym("h", result.size), ca.SX.sym("total", WIDTHS["I"])
-        h = ca.reshape(rows, 6, -1)
-        c = total[1:4] / total[0]
-        moved = ca.vertcat(h[:3, :] - skew(c) @ h[3:, :], h[3:, :])
-        shift = FunctionSource(ca.Function("about", [rows, total], [ca.vec(moved.T)]))
-        given = [a.name for a in inputs]
-        of_all = [key for key in given if key != "v"]
-        return Plan(
-            {a.name: a.size for a in inputs},
-            {result.name: result.size},
-            {"about_world": result.size, "total": WIDTHS["I"]},
-            [
-                Call(program_source(tree, program, names, lowering), given, ["about_world"]),
-                Call(program_source(tree, COMPOSITE, ("q",), lowering), of_all, ["total"]),
-                Call(shift, ["about_world", "total"], [result.name]),
-            ],
-        )
-
-    how = "rolled" if is_rolled(tree, program, lowering) else "specialised"
-    return Kernel(name, inputs, [result], key=f"{model.fingerprint}:{name}:{how}", build=build)
 
 
 def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
@@ -210,11 +179,12 @@ def check_lowering(function: str, lowering: Lowering) -> None:
     choice(function, "lowering", lowering, get_args(Lowering))
 
 
-def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
-    """Whether to make loops over the nodes rather than code for each of them."""
+def is_rolled(tree: Tree, program: Program | None, lowering: Lowering) -> bool:
+    """Whether to make loops over the nodes rather than code for each of them; without a program, of several."""
     if lowering == "auto":
+        pairs = program.pairs if program is not None else None
         return len(tree) + tree.mode_count > MOST_NODES or (
-            program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS
+            pairs is not None and tree.pairs * len(pairs.names) > MOST_BLOCKS
         )
     return lowering == "rolled" and len(tree) > 0
 

@@ -190,13 +190,6 @@ def _on_manifold(name: str, inputs: tuple[str, str], result: str) -> Algorithm:
     return Algorithm(name, inputs, graph=graph, takes_parameters=False)
 
 
-def _momentum_kernel(name: str) -> Build:
-    def build(model: Model, wrenches: bool, lowering: kernels.Lowering) -> Kernel:
-        return kernels.momentum_kernel(model, name, lowering)
-
-    return build
-
-
 def _derivative_kernel(name: str) -> Build:
     def build(model: Model, wrenches: bool, lowering: kernels.Lowering) -> Kernel:
         return derivative_kernels.kernel(model, name, wrenches=wrenches, lowering=lowering)
@@ -285,15 +278,12 @@ _ENTRIES = (
         "frame_jacobian_rate", ("q", "v"), graph=_frame_jacobian_rate, options=_FRAME, has_kernel=False
     ),
     Algorithm("center_of_mass", ("q",), graph=_center_of_mass),
-    Algorithm(
-        "momentum", ("q", "v"), graph=_momentum, options=("about",), kernel=_momentum_kernel("momentum")
-    ),
+    Algorithm("momentum", ("q", "v"), graph=_momentum, options=("about",)),
     Algorithm(
         "momentum_matrix",
         ("q",),
         graph=_momentum_matrix,
         options=("about",),
-        kernel=_momentum_kernel("momentum_matrix"),
         gives_matrices=True,
     ),
     Algorithm("energy", ("q", "v"), graph=_energy, gives_number=True),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from alembert.constraints import compiled, saddle
-from alembert.constraints.results import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
+from alembert.constraints.results import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF, RANK
 from alembert.constraints.states import RowTerms, States, finite, states
 from alembert.errors import ArgumentError, NumericalError
 
@@ -196,46 +196,33 @@ def _worst(status: Array) -> tuple[float, float, float, float]:
 def respond(
     system: ConstraintSystem, s: States, t: RowTerms, c: Array, size: Array, *, forces: bool = True
 ) -> tuple[Array, Array]:
-    """x = M^-1 G^T f (B, nv) with G x = c, and f (B, m), the smallest.
+    """x = M^-1 G^T f (B, nv) with G x = c, and f (B, m), the smallest where `forces` are asked for.
 
-    `size` (B) is the magnitude of the terms in G x = c per unit of a row's scale, that errors are measured by.
+    `size` (B) is the magnitude of the terms in G x = c per unit of a row's scale, that errors are measured by. Raises where
+    no forces satisfy all rows.
     """
     if not system.count or not len(s):
         return np.zeros((len(s), system.model.nv)), np.zeros((len(s), system.count))
-    if system.kept is None:
-        system.kept = system.chosen(t, 0)
-    x, f, good = saddle.by_admittance(
-        lambda R: system.solve_mass_matrix(s, R),
-        system.kept or system.chosen(t, 0),
-        t.jacobian,
-        t.scale,
-        c,
-        lambda length: (CONSISTENT + np.minimum(100 * t.slack, OFF)) * (size + length),
-        forces=forces,
-    )
-    for k in np.flatnonzero(~good):
-        x[k], f[k] = _afresh(system, s, t, c, size, int(k))
+    sets, margins = system.sets(t)
+    M = system.mass_matrix(s)
+    x, f = (y[..., 0] for y in saddle.by_sets(M, t.jacobian, sets, c[..., None]))
+    left = np.where(sets, 0.0, np.abs(np.einsum("bij,bj->bi", t.jacobian, x) - c) / t.scale)
+    # where a set is near its end, errors of the rows are magnified
+    allowed = (CONSISTENT + np.minimum(100 * t.slack, OFF)) / margins * (size + np.linalg.norm(x, axis=-1))
+    wrong = np.any(left > allowed[:, None], axis=-1)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        i = int(np.argmax(left[k]))
+        raise NumericalError(
+            f"{s.function}: the constraints contradict each other{system.where(s, k)}: {system.owner_name(i)} cannot "
+            f"be satisfied together with the others, by {left[k, i]:.3g} of {size[k]:.3g}. The configuration "
+            "is singular for them: the motion may branch or stop there"
+        )
+    system.keep(s, sets, margins)
+    if system.kept is not None and system.kept.rank == np.sum(sets[-1]):
+        system.kept = saddle.choice(sets[-1], float(margins[-1]))
+    if forces:
+        lengths = np.where(sets, 0.0, np.linalg.norm(t.jacobian, axis=-1) / t.scale)
+        several = np.max(lengths, axis=-1) > RANK
+        f[several] = saddle.smallest_forces(t.jacobian[several], (M @ x[..., None])[several, :, 0])
     return x, f
-
-
-def _afresh(
-    system: ConstraintSystem, s: States, t: RowTerms, c: Array, size: Array, k: int
-) -> tuple[Array, Array]:
-    """By another minimal set for state k, and orthogonal factors; raises when no forces satisfy all rows."""
-    before, choice = system.kept, system.chosen(t, k)
-    G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
-    x, f = saddle.orthogonal(system.mass_matrix(s.at(k))[0], G[rows], c[k, rows, None])
-    if len(dropped):
-        left = np.abs(G[dropped] @ x[:, 0] - c[k, dropped]) / t.scale[k, dropped]
-        # where the set is near its end, errors of the rows are magnified
-        allowed = (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
-        if np.any(left > allowed):
-            i = int(dropped[np.argmax(left)])
-            raise NumericalError(
-                f"{s.function}: the constraints contradict each other{system.where(s, k)}: {system.owner_name(i)} cannot "
-                f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
-                "is singular for them: the motion may branch or stop there"
-            )
-    K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
-    system.remember(s, k, before, choice)
-    return x[:, 0], saddle.smallest(K[None], f[None], choice, system.count)[0]

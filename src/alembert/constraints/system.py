@@ -229,11 +229,6 @@ class ConstraintSystem:
                 compute.report(s.function, s.shaped(bad), compute.trouble(s.q[int(np.argmax(bad))], {}))
         return M
 
-    def solve_mass_matrix(self, s: States, rows: Array) -> Array:
-        """M^-1 on (B, k, nv)."""
-        kernel = self.all.primary.compute.kernel("solve_mass_matrix")
-        return kernel(s.q[:, None], np.ascontiguousarray(rows), *(x[:, None] for x in s.last))
-
     # --- the minimal set ------------------------------------------------------------------------------------
 
     def chosen(self, t: RowTerms, k: int) -> Choice:
@@ -251,19 +246,23 @@ class ConstraintSystem:
 
     def choices(self, s: States, t: RowTerms) -> Array:
         """A mask (B, m) of a minimal set for each state, remembered and told as `choice` does, state after state."""
-        if len(s) == 1:
-            chosen = np.zeros((1, self.count), dtype=bool)
-            chosen[0, self.choice(s, t, 0).rows] = True
-            return chosen
-        chosen, margin = saddle.choose_each(t.jacobian, self.groups, self.tolerances(t))
+        chosen, margins = self.sets(t)
+        self.keep(s, chosen, margins)
+        return chosen
+
+    def sets(self, t: RowTerms) -> tuple[Array, Array]:
+        """A mask (B, m) of a minimal set for each state, and the margins (B)."""
+        return saddle.choose_each(t.jacobian, self.groups, self.tolerances(t))
+
+    def keep(self, s: States, chosen: Array, margins: Array) -> None:
+        """Remember the first of some sets, and those of other ranks."""
+        if self.kept is None and len(s):
+            self.kept = saddle.choice(chosen[0], float(margins[0]))
         ranks, done = chosen.sum(axis=1), 0
-        if len(s) and self.kept is None:
-            self.kept = saddle.choice(chosen[0], float(margin[0]))
         while len(other := np.flatnonzero(ranks[done:] != (self.kept.rank if self.kept else 0))):
             k = done + int(other[0])
-            self.remember(s, k, self.kept, saddle.choice(chosen[k], float(margin[k])))
+            self.remember(s, k, self.kept, saddle.choice(chosen[k], float(margins[k])))
             done = k + 1
-        return chosen
 
     @staticmethod
     def tolerances(t: RowTerms) -> Array:

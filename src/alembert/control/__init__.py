@@ -10,6 +10,7 @@
 
 from inspect import isclass as _isclass
 from inspect import isfunction as _isfunction
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.control.codesign import Design as Design
@@ -146,6 +147,59 @@ from alembert.control.uncertain_systems import uncertain_system as uncertain_sys
 
 def __dir__() -> list[str]:
     return sorted(name for name, x in globals().items() if (_isfunction(x) or _isclass(x)) and name[0] != "_")
+
+
+_MATLAB = {
+    "ss": "StateSpace(A, B, C, D)",
+    "frd": "G.frequency_response(frequencies)",
+    **{name: f'G.plot("{name}")' for name in ("bode", "nyquist", "nichols")},
+    "step": "G.step_response()",
+    "impulse": "G.impulse_response()",
+    "lsim": "G.simulate(...)",
+    "stepinfo": "step_info(G)",
+    "rlocus": "root_locus(G)",
+    "margin": "margins(L)",
+    "allmargin": "margins(L)",
+    "diskmargin": "disk_margins(L)",
+    "pole": "G.poles()",
+    "zero": "G.zeros()",
+    "tzero": "G.zeros()",
+    "damp": "G.poles()",
+    "dcgain": "G.dc_gain()",
+    "minreal": "G.minimal()",
+    "ctrb": "G.controllable()",
+    "obsv": "G.observable()",
+    "gram": "G.gramians()",
+    "hsvd": "G.hankel_singular_values()",
+    "hinfnorm": "G.hinf_norm()",
+    "norm": "G.h2_norm() or G.hinf_norm()",
+    "dlqr": "lqr(G, Q, R) of a sampled G",
+    "kalman": "lqe(...)",
+    "icare": "care(...)",
+    "idare": "dare(...)",
+    "augw": "augment(...)",
+    "mixsyn": "augment(...) and hinfsyn(...)",
+    "balred": "balanced_truncation(...)",
+    "systune": "tune(...)",
+    "hinfstruct": "tune(...)",
+    "ureal": "parameter(...)",
+    "ultidyn": "unmodelled(...)",
+    "uss": "uncertain_system(...)",
+    "mussv": "mu(...)",
+    "musyn": "dksyn(...)",
+    "sumblk": "summing(...)",
+}
+"""what functions of MATLAB and of python-control are here"""
+
+
+if not _TYPE_CHECKING:  # types know what there is
+
+    def __getattr__(name: str) -> object:
+        here = f"G.{name}(...), with G a system" if name[:1] != "_" and hasattr(StateSpace, name) else ""
+        here = here or _MATLAB.get(name, "")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}" + (f"; it is {here}" if here else "")
+        )
 
 
 _tell_wrong_types(__name__)

@@ -231,7 +231,12 @@ def multilinear_polynomial(
 
 
 def _worst(p: Array) -> complex:
+    """The root farthest to the right; one that rounding of the coefficients moves onto the axis is there."""
     roots = np.roots(p)
+    w = roots.imag
+    rounding = 4 * len(p) * np.finfo(float).eps
+    on_axis = np.abs(np.polyval(p, 1j * w)) <= rounding * np.polyval(np.abs(p), np.abs(w))
+    roots = np.where(on_axis & (roots.real < 0), 1j * w, roots)
     return complex(roots[np.argmax(roots.real)]) if len(roots) else complex(-np.inf)
 
 

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import choice, real
+from alembert.arguments import choice, positive, real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import ModalForm, modal_form
@@ -214,13 +214,12 @@ def held(A: Array, B: Array, h: float) -> tuple[Array, Array, Array]:
 
 def step_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
     k = _one_input("step_response", G, input)
-    times = settling_times(G) if t is None else t
-    return simulate(G[:, k], times, np.ones(1), None, "zero")
+    return simulate(G[:, k], _times("step_response", G, t), np.ones(1), None, "zero")
 
 
 def impulse_response(G: StateSpace, t: Any, input: Any) -> TimeResponse:
     k = _one_input("impulse_response", G, input)
-    times = settling_times(G) if t is None else arguments.numbers("impulse_response", "t", t)
+    times = _times("impulse_response", G, t)
     one = G[:, k]
     if G.is_discrete:
         return simulate(one, times, (np.arange(len(times)) == 0).astype(float)[:, None], None, "zero")
@@ -232,6 +231,17 @@ def _one_input(function: str, G: StateSpace, given: Any) -> int:
     if len(found) != 1:
         raise ArgumentError(f"{function}: input is {given!r}, expected one of {', '.join(G.input_names)}")
     return found[0]
+
+
+def _times(function: str, G: StateSpace, t: Any) -> Array:
+    """The times that are given, up to the one time that is given, or until the response has settled."""
+    if t is None:
+        return settling_times(G)
+    times = arguments.numbers(function, "t", t)
+    if times.ndim:
+        return times
+    end = positive(function, "t", t)
+    return G.dt * np.arange(int(end / G.dt * (1 + 1e-9)) + 1) if G.is_discrete else np.linspace(0.0, end, 500)
 
 
 def settling_times(G: StateSpace, points: int = 500) -> Array:

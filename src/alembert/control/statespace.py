@@ -346,7 +346,7 @@ class StateSpace:
         return simulate(self, t, u, x0, hold)
 
     def step_response(self, t: Any = None, *, input: Any = 0) -> TimeResponse:
-        """To one input that goes to one at t = 0; without times, until slow poles have settled."""
+        """To one input that goes to one at t = 0, at times `t` or until the time `t` (by default, of slow poles)."""
         from alembert.control.responses import step_response
 
         return step_response(self, t, input)

@@ -22,6 +22,9 @@ Norms are not differentiable where two peaks are equal, which is where optima ar
 in the hull of the gradients at nearby points (gradient sampling, Burke, Lewis, Overton 2005) end it. First the
 spectral abscissa is made negative. Optima are local: several starts are taken. One of them, where the structure holds
 it, is the H-infinity controller of full order reduced to the order asked for, made tridiagonal by its modes.
+
+The search goes in parameters y, x = x_0 + Y y: in sizes that follow from the plant, so that its units do not matter, and
+with D = 0 where a goal is an H2 norm, which has no other finite value.
 """
 
 from __future__ import annotations
@@ -217,6 +220,14 @@ def tune(
     begun = [] if start is None else [arguments.numbers("tune", "start", start).ravel()]
     if begun and len(begun[0]) != structure.size:
         raise ArgumentError(f"tune: start has {len(begun[0])} parameters, expected {structure.size}")
+    inside = -1e-3 * max(decay, float(np.exp(np.mean([np.log(loop.pace) for loop in loops]))))
+    x0, Y = _within(loops, goals)
+    begun = [np.linalg.lstsq(Y, x - x0)[0] for x in begun]
+    structure = ControllerStructure(
+        structure.order, structure.matrix(x0), np.tensordot(Y.T, structure.directions, axes=1)
+    )
+    for loop in loops:
+        loop.structure = structure
 
     def objective(x: Array, heavy: float = _PENALTIES[0]) -> tuple[float, Array]:
         return max(
@@ -238,7 +249,7 @@ def tune(
     best, reached = (np.inf, begun[0]), []
     nearest = (np.inf, begun[0])
     for x in begun:
-        x = _stabilised(abscissa, x, decay)
+        x = _stabilised(abscissa, x, inside)
         if abscissa(x)[0] >= 0:
             reached.append(np.inf)
             continue
@@ -254,7 +265,7 @@ def tune(
         found = (found[0], found[1]) if off <= _MET else (np.inf, found[1])
         reached.append(found[0])
         best = min(best, found, key=lambda pair: pair[0])
-    if not np.isfinite(best[0]) and np.isfinite(nearest[0]):
+    if not np.isfinite(best[0]) and _MET < nearest[0] < np.inf:
         shares = missed(nearest[1])
         k = int(np.argmax(shares))
         goal = [goal for goal in goals if goal.limit is not None][k]
@@ -263,7 +274,7 @@ def tune(
             f"{goal.limit * (1 + shares[k]):.4g}; give more starts=, a controller of higher order, or another limit"
         )
     if not np.isfinite(best[0]):
-        worst = min(abscissa(_stabilised(abscissa, x, decay))[0] for x in begun)
+        worst = min(abscissa(_stabilised(abscissa, x, inside))[0] for x in begun)
         asked = f"; damping ratios above {damping:g} were asked for" if damping else ""
         raise NumericalError(
             f"tune: no start was made stable; the best one leaves a pole with real part {worst - decay:.4g}{asked}. Give "
@@ -271,7 +282,37 @@ def tune(
         )
     K = structure.system(best[1])
     closed = tuple(lft(ordered("tune", P, controls, measurements, channel=False), K) for P in listed)
-    return Tuned(K, best[0], best[1], closed, tuple(reached))
+    return Tuned(K, best[0], x0 + Y @ best[1], closed, tuple(reached))
+
+
+def _within(loops: Sequence[StructuredLoop], goals: Sequence[Goal]) -> tuple[Array, Array]:
+    """x_0 and Y: of all parameters, those for which D = 0 of the goals "h2", in sizes that follow from the plants."""
+    structure = loops[0].structure
+    size = 1 / np.max([loop.sizes() for loop in loops], axis=0)
+    x0, Y = np.zeros(structure.size), np.diag(size)
+    for goal in goals:
+        for loop in loops if goal.kind == "h2" else ():
+            rows, columns = loop.picked(goal)
+            direct = loop.closed(x0)[3][np.ix_(rows, columns)].ravel()
+            moved = np.einsum("ij,kjl,lm->imk", loop.D12[rows], structure.directions, loop.D21[:, columns])
+            M = moved.reshape(len(direct), structure.size) @ Y
+            # of matrices with some digits: what is smaller is rounding
+            U, s, Vt = np.linalg.svd(M, full_matrices=True)
+            rank = int(np.count_nonzero(s > 1e-10 * np.abs(M).max(initial=0.0)))
+            step = Vt[:rank].T @ (U[:, :rank].T @ direct / s[:rank])
+            bound = np.abs(loop.D11[np.ix_(rows, columns)]).max(initial=0.0) + np.abs(direct).max(initial=0.0)
+            if np.abs(direct - M @ step).max(initial=0.0) > 1e-10 * bound:
+                raise ArgumentError(
+                    "tune: white noise reaches an output of the goal 'h2' directly, whatever the controller of this "
+                    "structure: its H2 norm is infinite. Filter that noise, or name other inputs= and outputs="
+                )
+            x0, Y = x0 - Y @ step, Y @ Vt[rank:].T
+    if structure.size and not Y.shape[1]:
+        raise ArgumentError(
+            "tune: white noise reaches an output of the goal 'h2' directly by every parameter of this structure: its "
+            "H2 norm is infinite but for one controller. Give an order above zero, or filter that noise"
+        )
+    return x0, Y
 
 
 class StructuredLoop:
@@ -305,8 +346,42 @@ class StructuredLoop:
             scipy.linalg.block_diag(part.B, np.eye(k))[:, [*range(m, m + k), *range(m)]],
             scipy.linalg.block_diag(part.C, np.eye(k))[[*range(p, p + k), *range(p)]],
         )
+        size = np.abs(np.linalg.eigvals(P.A))
+        size = size[size > 1e-8 * size.max(initial=0.0)]
+        # geometric mean of the poles
+        self.pace = float(np.exp(np.log(size).mean())) if len(size) else 1.0
         self.structure = structure
         self.names = P.input_names[:m1], P.output_names[:p1]
+
+    def sizes(self) -> Array:
+        """What one of each parameter does to K at a frequency s, in units of controls and measurements that give the plant
+        gains of one there, s being as large as the poles are and off the axis.
+
+        Of what does nothing there, as B_K while C_K is zero: its entries, with the states in units in between.
+        """
+        n, k = self.structure.order, self.structure.directions
+        A, w = self.A[: len(self.A) - n, : len(self.A) - n], self.pace
+        s = w * np.exp(0.25j * np.pi)
+        m1, C1, C2 = self.B1.shape[1], self.C1[:, : len(A)], self.C2[n:, : len(A)]
+        X = np.linalg.solve(s * np.eye(len(A)) - A, np.hstack([self.B1, self.B2[:, n:]])[: len(A)])
+        P12, P21, P22 = self.D12[:, n:] + C1 @ X[:, m1:], self.D21[n:] + C2 @ X[:, :m1], C2 @ X[:, m1:]
+        u = _or_one(np.linalg.norm(P12, axis=0), np.linalg.norm(P22, axis=0))
+        y = _or_one(np.linalg.norm(P21, axis=1), np.linalg.norm(P22, axis=1))
+        gain = _or_one(np.array([np.abs(P22 / u / y[:, None]).max(initial=0.0)]))[0]
+        left, right = (x[:, None] * np.sqrt(gain) for x in (u, y))
+        into, out = (np.vstack([np.full((n, 1), w**-0.5), x]) for x in (left, right))
+        entries = np.abs(into * k * out.T).max(axis=(1, 2), initial=0.0)
+        K0 = self.structure.constant
+        inner = s * np.eye(n) - K0[:n, :n]
+        before = np.vstack([np.linalg.solve(inner, K0[:n, n:]), np.eye(len(y))])
+        after = np.hstack([np.linalg.solve(inner.T, K0[n:, :n].T).T, np.eye(len(u))])
+        effect = np.abs(left * (after @ k @ before) * right.T).max(axis=(1, 2), initial=0.0)
+        return np.where(effect > 1e-8 * entries, effect, entries)
+
+    def picked(self, goal: Goal) -> tuple[list[int], list[int]]:
+        """The outputs and inputs of a goal."""
+        rows = arguments.picked("tune", "outputs", self.names[1], goal.outputs)
+        return rows, arguments.picked("tune", "inputs", self.names[0], goal.inputs)
 
     def closed(self, x: Array) -> tuple[Array, Array, Array, Array]:
         K = self.structure.matrix(x)
@@ -360,8 +435,7 @@ class StructuredLoop:
 
     def _goal(self, x: Array, goal: Goal) -> tuple[float, Array]:
         A, B, C, D = self.closed(x)
-        rows = arguments.picked("tune", "outputs", self.names[1], goal.outputs)
-        columns = arguments.picked("tune", "inputs", self.names[0], goal.inputs)
+        rows, columns = self.picked(goal)
         parts = A, B[:, columns], C[rows], D[np.ix_(rows, columns)]
         kinds = {"hinf": self._hinf, "h2": self._h2, "peak": self._peak}
         return kinds[goal.kind](parts, self.D12[rows], self.D21[:, columns])
@@ -399,9 +473,7 @@ class StructuredLoop:
 
     def _h2(self, parts: Any, D12: Array, D21: Array) -> tuple[float, Array]:
         """(3), as a norm"""
-        A, B, C, D = parts
-        if np.any(np.abs(D) > 1e-12):
-            return np.inf, np.zeros(self.structure.size)
+        A, B, C, _ = parts
         equation = Lyapunov(A)
         P, Q = equation.solve(B @ B.T), equation.adjoint(C.T @ C)
         norm = float(np.sqrt(max(np.trace(C @ P @ C.T), 1e-300)))
@@ -411,6 +483,12 @@ class StructuredLoop:
     def _gradient(self, slope: Array) -> Array:
         """Of the parameters, from that of K."""
         return np.asarray(np.tensordot(self.structure.directions, slope, axes=2))
+
+
+def _or_one(size: Array, other: Array | None = None) -> Array:
+    """Sizes, others where they are zero, or one."""
+    size = size if other is None else np.where(size > 0, size, other)
+    return np.where(size > 0, size, 1.0)
 
 
 def _reduced(P: StateSpace, controls: Any, measurements: Any, structure: ControllerStructure) -> list[Array]:
@@ -480,12 +558,11 @@ def _largest_after_step(A: Array, b: Array, C: Array, d: Array) -> tuple[float, 
     return best, where, when
 
 
-def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, decay: float) -> Array:
+def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, inside: float) -> Array:
     """Parameters with all poles where they are asked to be, if steps down the spectral abscissa find any."""
-    target = -1e-3 * max(1.0, decay)
-    if abscissa(x)[0] < target:
+    if abscissa(x)[0] < inside:
         return x
-    return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=target)[1]
+    return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=inside)[1]
 
 
 def minimise_nonsmooth(

@@ -107,7 +107,8 @@ def _listed(
     made = Listing(program, lanes, uniform, place, result)
     text = interpreter.function(name, len(program.input_sizes) + len(program.outputs), lanes, target)
     lists = {f"{name}_list": made.words}
-    return Code(text, made.room, made.work, frozenset(), target, lists=lists, listed=made.work, pure=True)
+    listed = made.work or len(made.words)  # constants alone take no work, but are interpreted all the same
+    return Code(text, made.room, made.work, frozenset(), target, lists=lists, listed=listed, pure=True)
 
 
 class _Emitter:

@@ -15,7 +15,7 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ class Kernel:
 
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
-        self._machine_code(self._lanes if lanes is None else lanes, math.inf)
+        _ = self._machine_code(self._lanes if lanes is None else lanes, math.inf).batch
         return self
 
     @property
@@ -170,7 +170,7 @@ class Kernel:
             if status == NO_MEMORY:
                 raise MemoryError(f"no memory for the workspace of {self.name}")
 
-        self._machine_code(lanes)
+        _ = self._machine_code(lanes).batch
         return run
 
     def foresee(self, runs: float, count: int = 1) -> None:
@@ -382,11 +382,10 @@ class Kernel:
         if body.pure:
             return Module("", {}, properties, lists=body.lists)
         count = len(self.arguments) + len(self.results)
-        entry = driver.block_function(BODY, count)
-        if lanes == 1:
-            entry = fastcall.one_state(BODY, count, body.workspace)
+        one = lanes == 1
+        entry = fastcall.one_state(BODY, count, body.workspace) if one else driver.block_function(BODY, count)
         text = codegen.prelude(body), body.text, entry
-        level = 0 if body.quick else 1 if lanes == 1 else 2
+        level = 0 if body.quick else 1 if one else 2
         return Module("".join(text), body.constants, properties, level, body.lists)
 
     def _signature(self) -> str:
@@ -397,12 +396,11 @@ class _Compiled:
     """A kernel's machine code for one lane width; good code would be better after `left` operations."""
 
     def __init__(self, kernel: Kernel, lanes: int, properties: dict[str, int], library: Library, left: float):
-        self.lanes = lanes
+        self.name, self.lanes = kernel.name, lanes
         self.work, self.left = properties["work"], left
-        self.library = library
-        self._layout = self._laid_out(kernel, properties)
-        layout = self._layout.ctypes.data
-        self.batch: Callable[[Any, int, int], int] = functools.partial(BATCH(batch_entry(lanes)), layout)
+        self.library, self._properties = library, properties
+        self._sizes = [a.size for a in kernel.arguments], [a.size for a in kernel.results]
+        self._one = ONE(library.addresses[_entry(1)]) if lanes == 1 and library.addresses else None
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
         count = len(kernel.arguments) + len(kernel.results)
@@ -416,9 +414,15 @@ class _Compiled:
 
         self.call, self.into = bound("call", kernel._evaluate), bound("into", kernel._evaluate_into)
 
-    def _laid_out(self, kernel: Kernel, properties: Mapping[str, Any]) -> Array:
+    @functools.cached_property
+    def batch(self) -> Callable[[Any, int, int], int]:
+        """The loop over a batch, which a machine compiles when its first batch comes."""
+        return functools.partial(BATCH(batch_entry(self.lanes)), self._layout.ctypes.data)
+
+    @functools.cached_property
+    def _layout(self) -> Array:
         """What `alembert.engine.driver` has to know."""
-        inputs, outputs = [a.size for a in kernel.arguments], [a.size for a in kernel.results]
+        (inputs, outputs), properties = self._sizes, self._properties
         lanes, direct, addresses = self.lanes, properties["direct"], self.library.addresses
         leaves = [0] * (len(outputs) - direct)
         if addresses:
@@ -428,8 +432,8 @@ class _Compiled:
         else:
             code = loader.shared_function(interpreter_symbol(lanes, host()))
             (words,) = self.library.lists.values()
-        more = {"workspace": properties["workspace"], "direct": direct, "leaves": leaves}
-        return driver.layout(code, words, inputs, outputs, lanes, **more)
+        given = code, words, inputs, outputs, lanes
+        return driver.layout(*given, workspace=properties["workspace"], direct=direct, leaves=leaves)
 
     def again(self, table: ctypes.Array[ctypes.c_int64], count: int) -> Callable[[], int]:
         """The same over all `count` states of always the same arrays."""
@@ -451,7 +455,9 @@ class _Compiled:
         if threads is None:
             threads = min(_LIMIT.threads or processors(), blocks * self.work // THREAD_WORK)
         threads = max(1, min(threads, blocks))
-        if threads == 1:
+        if count == 1 and self._one is not None:
+            statuses = [self._one(_words(len(layouts) // 3)(*layouts[:: driver.WORDS]))]
+        elif threads == 1:
             statuses = [self.batch(table, 0, count)]
         else:
             bounds = [min(count, blocks * k // threads * self.lanes) for k in range(threads + 1)]
@@ -459,7 +465,7 @@ class _Compiled:
             others = [pool.submit(self.batch, table, *part) for part in itertools.pairwise(bounds[1:])]
             statuses = [self.batch(table, *bounds[:2]), *(other.result() for other in others)]
         if NO_MEMORY in statuses:
-            raise MemoryError(f"no memory for the workspace of {self.batch}")
+            raise MemoryError(f"no memory for the workspace of {self.name}")
         return None if self.lanes == 1 else NOT_FINITE not in statuses
 
 
@@ -487,6 +493,7 @@ def shared_entry(entry: str) -> int:
 
 NO_MEMORY, NOT_FINITE = 1, 2  # what the function for batches returns
 BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+ONE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Parameters from measurements: regressor, base parameters, consistent inertias, identification, exciting motions."""
 
 from alembert.arguments import make_callable as _make_callable
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.identify.base import BaseParameters as BaseParameters
 from alembert.identify.base import base_parameters as base_parameters
 from alembert.identify.consistent import from_log_cholesky as from_log_cholesky
@@ -17,4 +18,5 @@ from alembert.identify.regression import Regressor as Regressor
 from alembert.identify.regression import regressor as regressor
 from alembert.identify.result import Identification as Identification
 
+_tell_wrong_types(__name__)
 _make_callable(__name__, identify)

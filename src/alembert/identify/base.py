@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert import arguments
 from alembert.errors import ArgumentError
 from alembert.identify import regression
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
@@ -113,7 +114,7 @@ def base_parameters(
     """
     check_model("base_parameters", model)
     compiled = compile_regressor(
-        model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
+        model, arguments.names("base_parameters", "include", include, or_one=True), float(smoothing)
     )
     q, v, a = random_states(compiled, seed) if states is None else states
     return from_regressor(stacked(compiled, q, v, a), compiled.columns, tolerance=tolerance)

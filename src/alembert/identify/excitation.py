@@ -23,14 +23,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
-from warnings import warn
 
 import casadi as ca
 import numpy as np
 import scipy
 
+from alembert import arguments
 from alembert.arguments import choice
-from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
@@ -115,7 +115,7 @@ def exciting_trajectory(
     """
     _check(model, duration, basis, functions, samples, criterion, margin, iterations, seed)
     problem = _Problem.of(
-        compile_regressor(model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)),
+        compile_regressor(model, arguments.names("exciting_trajectory", "include", include, or_one=True), float(smoothing)),
         duration, basis, functions, samples, criterion, noise, margin,
     )  # fmt: skip
     x0 = problem.start(np.random.default_rng(seed))
@@ -153,9 +153,7 @@ def _warn_between(motion: ExcitingTrajectory, count: int) -> None:
     if beyond:
         warn(
             f"exciting_trajectory: between the samples the motion is beyond the limits: {', '.join(beyond)}; take more "
-            "samples, or a smaller margin",
-            AlembertWarning,
-            stacklevel=3,
+            "samples, or a smaller margin"
         )
 
 

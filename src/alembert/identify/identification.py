@@ -40,12 +40,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from warnings import warn
 
 import numpy as np
 
+from alembert import arguments
 from alembert.arguments import choice, positive, unknown
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.identify import base as bases
 from alembert.identify import consistent, regression
 from alembert.identify.base import BaseParameters
@@ -148,7 +148,8 @@ def identify(
     data.check(model)
     if model.is_constrained:
         data = regression.on_constraints(model, data)
-    include, fixed = _listed(include), _listed(fixed)
+    include = arguments.names("identify", "include", include, or_one=True)
+    fixed = arguments.names("identify", "fixed", fixed, or_one=True)
     compiled = compile_regressor(model, include, float(smoothing))
     problem = _Problem.of(compiled, data, fixed)
     linear = problem.least_squares()
@@ -186,13 +187,8 @@ def identify(
         smoothing=float(smoothing),
     )
     for sentence in doubts(result):
-        warn(f"identify: {sentence}", AlembertWarning, stacklevel=2)
+        warn(f"identify: {sentence}")
     return result
-
-
-def _listed(names: Sequence[str]) -> tuple[str, ...]:
-    """Several names, or one."""
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 @dataclass(frozen=True, eq=False)

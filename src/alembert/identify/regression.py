@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert import arguments
 from alembert.algorithms import kernels
 from alembert.arguments import check_known
 from alembert.constraints.results import IndependentCoordinates
@@ -193,7 +194,7 @@ def regressor(
         found = _of_names(model, (of,) if isinstance(of, str) else tuple(of), (q, v, a), parameters)
     else:
         compiled = compile_regressor(
-            model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
+            model, arguments.names("regressor", "include", include, or_one=True), float(smoothing)
         )
         found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):

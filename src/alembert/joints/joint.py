@@ -228,8 +228,14 @@ def register(cls: Kind) -> Kind:
     return cls
 
 
+_AXES = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
+
+
 def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
     """A unit vector: renormalised with a warning when it is one up to written digits (1e-4), refused otherwise."""
+    if isinstance(axis, str) and axis.lower().strip("+-") in _AXES:
+        meant = tuple(-x if axis[0] == "-" else x for x in _AXES[axis.lower().strip("+-")])
+        raise ModelError(f"{what} is {axis!r}, expected 3 numbers: {meant}")
     entries = scalars(axis, 3, what)
     numbers = [entry for entry in entries if not isinstance(entry, Expression)]
     if len(numbers) < 3:

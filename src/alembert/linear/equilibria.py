@@ -21,7 +21,6 @@ What is free in an equilibrium, and what is to vanish there, is said by name (`T
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ import numpy as np
 from alembert import arguments
 from alembert.algorithms.failures import heavy
 from alembert.arguments import mapping, unknown
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError, warn
+from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
@@ -632,4 +631,4 @@ def _warn_of_limits(problem: TrimProblem, at: TrimPoint, effort: Array) -> None:
             found.append((f"actuator:{name}", u))
     if found:
         listed = ", ".join(f"{name} = {x:.4g}" for name, x in found)
-        warnings.warn(f"trim: beyond limits at the equilibrium: {listed}", AlembertWarning, stacklevel=3)
+        warn(f"trim: beyond limits at the equilibrium: {listed}")

@@ -35,8 +35,7 @@ class StageLoop:
     """`shifts` says for every input and then every output of the step which entry a stage uses.
 
     The step is a function, or any source of a kernel with a `key` for its content. With `stop`, the index of a scalar
-    output, the loop ends at the first stage that leaves a number there which is not positive. `at_once` makes good code for
-    the first run, where that takes little time.
+    output, the loop ends at the first stage that leaves a number there which is not positive.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class StageLoop:
         backward: bool,
         stop: int | None = None,
         key: str = "",
-        at_once: bool = False,
     ) -> None:
         self._source: KernelSource
         if isinstance(step, ca.Function):
@@ -57,7 +55,6 @@ class StageLoop:
         inputs = list(self._source.input_sizes)
         self._sizes, self._shifts = [*inputs, *self._source.output_sizes], tuple(shifts)
         self._backward, self._stop = backward, None if stop is None else len(inputs) + stop
-        self._at_once = at_once
         self._code: Any = None
         self._work = 0  # operations of a stage
         self._left = math.inf  # of them until good code would have been better
@@ -104,7 +101,7 @@ class StageLoop:
         text = f"{self._key}\0{self._shifts}\0{self._backward}\0{self._stop}"
         key = "stage loop" + hashlib.sha256(text.encode()).hexdigest()
         properties, library, self._left = loader.in_steps(
-            key, 1, self.name, self._module, [f"{STEP}_loop"], at_once=self._at_once or self._code is not None
+            key, 1, self.name, self._module, [f"{STEP}_loop"], at_once=self._code is not None
         )
         self._libraries.append(
             library
@@ -121,7 +118,8 @@ class StageLoop:
         loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
         text = codegen.prelude(step) + step.text + loop
         properties = {"workspace": step.workspace, "work": step.work, "listed": step.listed}
-        return Module(text, step.constants, properties, 1, step.lists)
+        level = 0 if step.listed else 1  # around a list little is to be done
+        return Module(text, step.constants, properties, level, step.lists)
 
 
 def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
@@ -131,7 +129,7 @@ def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     shifts += [0] * len(elimination.RESULTS)
     last = len(elimination.RESULTS) - 1
     key = f"time_sweep_inward {n} {m} {columns} {bounds}"
-    return StageLoop(source, shifts, backward=True, stop=last, key=key, at_once=True)
+    return StageLoop(source, shifts, backward=True, stop=last, key=key)
 
 
 def _aligned(workspace: Array) -> int:

@@ -50,4 +50,5 @@ __all__ = [
     "Visual",
 ]
 
-_tell_wrong_types_in(ModelBuilder)
+for _record in (ModelBuilder, Inertia, Placement):
+    _tell_wrong_types_in(_record)

@@ -97,11 +97,12 @@ class ModelBuilder:
             raise ModelError(f"body {name!r}: flexible is {flexible!r}, expected a flexible body")
         if isinstance(inertia, ModalBody | SegmentChain):
             flexible, inertia = inertia, Inertia()
-        if isinstance(flexible, SegmentChain):
-            self._chains[name], first = flexible, flexible.body(name, 0)
-            inertia, flexible = first.inertia, first.flexible
+        chain = flexible if isinstance(flexible, SegmentChain) else None
+        if chain:
+            first = chain.body(name, 0)
+            inertia, flexible = first.inertia, cast(Any, first.flexible)
         shown = cast(Any, visuals)  # the record makes a tuple of them, or says what is wrong
-        self._parts["bodies"].append(Body(name, inertia, shown, unphysical, flexible))
+        made = Body(name, inertia, shown, unphysical, cast(Any, flexible))
         if joint is not None:
             self.joint(joint_name or f"{name}_joint", joint, parent=parent, child=name, **joint_options)
         else:
@@ -109,6 +110,9 @@ class ModelBuilder:
             given = [*joint_options, *(key for key, is_given in names.items() if is_given)]
             if given:
                 raise ModelError(f"body {name!r} is given {', '.join(given)} but no joint=")
+        if chain:
+            self._chains[name] = chain
+        self._parts["bodies"].append(made)  # last: what is refused leaves nothing behind
         return self
 
     def joint(

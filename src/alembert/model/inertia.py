@@ -63,7 +63,7 @@ class Inertia:
     @classmethod
     def box(cls, mass: Scalar, size: Any, center: Any = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform cuboid with edges along the body axes."""
-        x, y, z = (_times(edge, edge) for edge in scalars(size, 3, "box size"))
+        x, y, z = (_times(edge, edge) for edge in _lengths(size, 3, "box size"))
         m = scalar(mass, "mass") / 12
         return cls(mass, center, (m * (y + z), 0.0, m * (x + z), 0.0, 0.0, m * (x + y)))
 
@@ -77,14 +77,14 @@ class Inertia:
         center: Any = (0.0, 0.0, 0.0),
     ) -> Inertia:
         """A uniform solid cylinder; a disc when short."""
-        mass, radius, length = scalar(mass, "mass"), scalar(radius, "radius"), scalar(length, "length")
+        mass, radius, length = scalar(mass, "mass"), _length(radius, "radius"), _length(length, "length")
         along = mass * radius * radius / 2
         across = mass * (3 * (radius * radius) + length * length) / 12
         return cls(mass, center, _about_axis(axis, along, across, "cylinder axis"))
 
     @classmethod
     def sphere(cls, mass: Scalar, radius: Scalar, center: Any = (0.0, 0.0, 0.0)) -> Inertia:
-        mass, radius = scalar(mass, "mass"), scalar(radius, "radius")
+        mass, radius = scalar(mass, "mass"), _length(radius, "radius")
         moment = 2 * mass * (radius * radius) / 5
         return cls(mass, center, (moment, 0.0, moment, 0.0, 0.0, moment))
 
@@ -180,6 +180,18 @@ class Inertia:
                 f"{moments[2]:.6g} > {moments[0]:.6g} + {moments[1]:.6g}"
             )
         return None
+
+
+def _length(value: Any, what: str) -> Scalar:
+    """A number that is no less than zero, or a formula."""
+    length = scalar(value, what)
+    if not isinstance(length, Expression) and length < 0:
+        raise ModelError(f"{what} is {length:g}, expected no less than zero")
+    return length
+
+
+def _lengths(values: Any, count: int, what: str) -> tuple[Scalar, ...]:
+    return tuple(_length(x, f"{what}[{k}]") for k, x in enumerate(scalars(values, count, what)))
 
 
 _PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))

@@ -467,9 +467,8 @@ class Methods:
         """The second derivative of weight . result with respect to all arguments together, (..., N, N).
 
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions (along
-        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. One
-        tangent of the reverse sweep for each of the N directions (forward and hybrid dynamics: of that of inverse dynamics,
-        with the Jacobians); models of up to 8 bodies have straight code for all at once. `second_derivatives` gives the full
+        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. One tangent of the reverse sweep for each of
+        the N directions; models of up to 8 bodies have straight code for all at once. `second_derivatives` gives the full
         tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
         change is differentiated with the minimal set of constraint rows of the (first) state held, in straight code.
         """

@@ -27,7 +27,7 @@ from alembert.optimal.consistency import independent
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.guess import straight
 from alembert.optimal.links import Linkage
-from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Row, StepTangent, closure_of
+from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Row, closure_of
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import moment_of
 from alembert.optimal.stage_derivatives import Expansion, Functions
@@ -67,9 +67,12 @@ class Chain(Stages):
         return [part.where for part in self.segments[::2]]
 
     @property
+    def alone(self) -> list[tuple[Stages, slice]]:
+        return list(zip(self.phases, self.wheres, strict=True))
+
+    @property
     def clocks(self) -> tuple[tuple[int, int], ...]:
-        pairs = zip(self.phases, self.wheres, strict=True)
-        return tuple((where.start, own.chart.tangent - 1) for own, where in pairs if own.is_free)
+        return tuple((where.start, own.chart.tangent - 1) for own, where in self.alone if own.is_free)
 
     def part_at(self, k: int) -> Segment:
         """That of node k."""
@@ -534,11 +537,4 @@ class ChainEvaluation:
         self.steps, self.measure, self.push = first.steps, first.measure, first.push
         self.barrier, self.settle = first.barrier, first.settle
         self.ends, self.ends_trial = first.end_kernels(chain, first.tangent, last.tangent)
-        self.tangent = ChainTangent([e.tangent for e in self.parts])
-
-
-class ChainTangent:
-    """Tangent vectors of all nodes: see `StepTangent`."""
-
-    def __init__(self, parts: Sequence[StepTangent]) -> None:
-        self.is_plain = all(part.is_plain for part in parts)
+        self.is_plain = all(e.is_plain for e in self.parts)

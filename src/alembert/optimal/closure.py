@@ -27,6 +27,7 @@ from alembert.constraints.equations import equations
 from alembert.errors import AlembertError, ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.sweeps.dynamics import Factor
 
 if TYPE_CHECKING:
     from alembert.optimal.plant import Plant, Row
@@ -104,31 +105,13 @@ class Closure:
         """(3), with `inverse` = M^-1."""
         G = self.jacobian(q, p)
         Y = inverse @ G.T
-        return momentum - G.T @ solve(G @ Y, Y.T @ momentum - self.speeds(t))
+        return momentum - G.T @ Factor(G @ Y).solve(Y.T @ momentum - self.speeds(t))
 
     def allowed_speeds(self, t: Any, q: ca.SX, v: ca.SX, inverse: ca.SX, p: ca.SX) -> ca.SX:
         """(3) for v = M^-1 p."""
         G = self.jacobian(q, p)
         Y = inverse @ G.T
-        return v - Y @ solve(G @ Y, G @ v - self.speeds(t))
-
-
-def solve(A: ca.SX, b: ca.SX) -> ca.SX:
-    """A^-1 b for a positive definite matrix, by Cholesky's factors without square roots."""
-    n = A.shape[0]
-    L = [[ca.SX(0)] * n for _ in range(n)]
-    D: list[ca.SX] = []
-    for i in range(n):
-        for j in range(i):
-            L[i][j] = (A[i, j] - sum((L[i][k] * L[j][k] * D[k] for k in range(j)), ca.SX(0))) / D[j]
-        D.append(A[i, i] - sum((L[i][k] ** 2 * D[k] for k in range(i)), ca.SX(0)))
-    y: list[ca.SX] = []
-    for i in range(n):
-        y.append(b[i] - sum((L[i][k] * y[k] for k in range(i)), ca.SX(0)))
-    x = [y[i] / D[i] for i in range(n)]
-    for i in reversed(range(n)):
-        x[i] = x[i] - sum((L[k][i] * x[k] for k in range(i + 1, n)), ca.SX(0))
-    return ca.vertcat(ca.SX(0, 1), *x)
+        return v - Y @ Factor(G @ Y).solve(G @ v - self.speeds(t))
 
 
 # --- what the user gave ---------------------------------------------------------------------------------------------
@@ -398,14 +381,16 @@ def _independent(
     C = J(point, known, np.zeros(d.numel()), *(0.0 for _ in others)).full()
     size = np.linalg.norm(C, axis=1)
     C = C / np.where(size > 0, size, 1.0)[:, None]
-    count, kept = own.numel(), []
-    basis = C[:count]
-    for i, may_go in enumerate(droppable):
-        new = C[count + i]
-        if may_go:
-            left = new - np.linalg.lstsq(basis.T, new, rcond=1e-10)[0] @ basis
-            if np.linalg.norm(left) < 1e-7:
-                continue
-        kept.append(i)
-        basis = np.vstack([basis, new])
-    return own, kept
+    count = own.numel()
+    droppable = [may_go and in_the_span(C[count + i], C[: count + i]) for i, may_go in enumerate(droppable)]
+    return own, [i for i, goes in enumerate(droppable) if not goes]
+
+
+SPAN = 1e-7
+"""distance of a row of length 1 from a span, within which it is in it"""
+
+
+def in_the_span(row: Array, others: Array) -> bool:
+    """Whether a row, of length 1 or 0, is a sum of the others."""
+    left = row - np.linalg.lstsq(others.T, row, rcond=1e-10)[0] @ others if len(others) else row
+    return bool(np.linalg.norm(left) < SPAN)

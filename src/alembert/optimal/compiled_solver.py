@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import whole
+from alembert.arguments import common, numbers, whole
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
@@ -93,7 +93,11 @@ class CompiledSolver:
         self._memory = self._memory_of(guess)
         there = np.isfinite(stages.lower) | np.isfinite(stages.upper)
         tables = {
-            **{"fractions": stages.numbers[:, :2], "there": there.astype(float), "units": units.stage},
+            **{
+                "fractions": stages.numbers[:, :2],
+                "there": there.astype(float),
+                "units": units.parts[0].stage,
+            },
             **{"scale": np.array([units.cost]), "end_units": units.ends},
         }
         self._tables = np.concatenate([np.ravel(tables[name]) for name in self._routine.table_sizes])
@@ -140,7 +144,9 @@ class CompiledSolver:
         """
         given = self._numbers(start, end, parameters, inputs)
         restated = self._restated(start, end, limits)
-        T = _numbers("duration", self._stages.problem.shortest if duration is None else duration)
+        T = numbers(
+            "compiled.solve", "duration", self._stages.problem.shortest if duration is None else duration
+        )
         self._check(duration, T, shift)
         bounds = self._limits(restated)
         memory = self._memory
@@ -316,62 +322,44 @@ class CompiledSolver:
         inputs: Mapping[str, Any] | None,
     ) -> Array:
         """p of the stages."""
-        values = self._stages.problem.parameters
-        if parameters is not None:
-            values = self._with_parameters(values, parameters)
-        if inputs is not None:
-            values = self._with_inputs(values, inputs)
-        parts = [values, self._at_end("start", start), self._at_end("end", end)]
-        if any(part.ndim > 1 for part in parts):
-            batch = _batch(*parts)
-            parts = [np.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
-        return np.concatenate(parts, axis=-1)
+        problem = self._stages.problem
+        values, count = problem.parameters, len(problem.plant.parameters)
+        known = {name: slice(k, k + 1) for k, (name, _) in enumerate(problem.plant.parameters)}
+        sizes = {name: value.size for name, value in problem.input_values.items()}
+        values = self._placed(values, known, parameters, "parameter")
+        values = self._placed(values, parts_of(sizes, count), inputs, "input")
+        ends = {"start": self._at_end("start", start), "end": self._at_end("end", end)}
+        return _beside({"parameters and inputs": values, **ends})
 
     @cached_property
     def _own_ends(self) -> dict[str, Array]:
         rows = Ends(self._stages.problem).rows
         return {which: np.array(_values(own), dtype=float) for which, own in rows.items()}
 
-    def _with_parameters(self, values: Array, parameters: Mapping[str, Any]) -> Array:
-        names = [name for name, _ in self._stages.problem.plant.parameters]
-        if not isinstance(parameters, Mapping):
-            raise ArgumentError(
-                f"compiled.solve: parameters is {parameters!r}, expected a dictionary by names"
+    def _placed(self, values: Array, places: Mapping[str, slice], given: Any, what: str) -> Array:
+        """The numbers with those that are given by name: of parameters, or of inputs."""
+        if given is None:
+            return values
+        if not isinstance(given, Mapping):
+            expected = "a dictionary by names" if what == "parameter" else "numbers or vectors by name"
+            raise ArgumentError(f"compiled.solve: {what}s is {given!r}, expected {expected}")
+        for name, value in given.items():
+            if name not in places:
+                raise ArgumentError(unknown(f"compiled.solve: the problem has no {what}", name, places))
+            new, size = (
+                numbers("compiled.solve", f"{what} {name!r}", value),
+                places[name].stop - places[name].start,
             )
-        for name, value in parameters.items():
-            if name not in names:
-                raise ArgumentError(unknown("compiled.solve: no parameter", name, names))
-            new = _numbers(f"parameter {name!r}", value)
-            if not np.isfinite(new).all():
+            if what == "parameter" or (size == 1 and new.shape[-1:] != (1,)):
+                new = new[..., None]
+            is_finite = np.isfinite(new).all()
+            if what == "parameter" and not is_finite:
+                raise ArgumentError(f"compiled.solve: {what} {name!r} is {value!r}, expected finite numbers")
+            if new.shape[-1:] != (size,) or not is_finite:
                 raise ArgumentError(
-                    f"compiled.solve: parameter {name!r} is {value!r}, expected finite numbers"
+                    f"compiled.solve: {what} {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
                 )
-            batch = _batch(values, new[..., None])
-            values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
-            values[..., names.index(name)] = new
-        return values
-
-    def _with_inputs(self, values: Array, inputs: Mapping[str, Any]) -> Array:
-        problem = self._stages.problem
-        known = problem.input_values
-        if not isinstance(inputs, Mapping):
-            raise ArgumentError(f"compiled.solve: inputs is {inputs!r}, expected numbers or vectors by name")
-        stop = len(problem.parameters) - sum(value.size for value in known.values())
-        places = {}
-        for name, value in known.items():
-            places[name] = slice(stop, stop + value.size)
-            stop += value.size
-        for name, value in inputs.items():
-            if name not in known:
-                raise ArgumentError(unknown("compiled.solve: the problem has no input", name, known))
-            new = _numbers(f"input {name!r}", value)
-            size = known[name].size
-            new = new[..., None] if size == 1 and (not new.ndim or new.shape[-1] != 1) else new
-            if new.shape[-1:] != (size,) or not np.isfinite(new).all():
-                raise ArgumentError(
-                    f"compiled.solve: input {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
-                )
-            batch = _batch(values, new)
+            batch = _batch({f"other {what}s": values, name: new})
             values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
             values[..., places[name]] = new
         return values
@@ -399,7 +387,7 @@ class CompiledSolver:
         sizes = (model.nq, model.nv) if model is not None else (1,) * len(names)
         parts = []
         for name, size in zip(names, sizes, strict=True):
-            x = _numbers(f"{which} {name!r}", given[name])
+            x = numbers("compiled.solve", f"{which} {name!r}", given[name])
             x = (
                 x[..., None]
                 if model is None
@@ -414,10 +402,7 @@ class CompiledSolver:
             parts.append(x)
         if model is not None and model.nq != model.nv:
             parts[0] = model.integrate(parts[0], np.zeros(model.nv))
-        if any(x.ndim > 1 for x in parts):
-            batch = _batch(*parts)
-            parts = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
-        return np.concatenate(parts, axis=-1)[..., places]
+        return _beside(dict(zip(names, parts, strict=True)))[..., places]
 
     def _shifted(self, memory: Array, by: int) -> Array:
         """States, controls and multipliers `by` intervals later; the last ones are repeated."""
@@ -502,21 +487,14 @@ class CompiledSolver:
         return problem
 
 
-def _batch(*given: Array) -> tuple[int, ...]:
-    shapes = [x.shape[:-1] for x in given]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ArgumentError(
-            f"compiled.solve: the batch dimensions of start and inputs do not go together: {shapes}"
-        ) from None
+def _batch(parts: Mapping[str, Array]) -> tuple[int, ...]:
+    return common("compiled.solve", [(name, x.shape[:-1]) for name, x in parts.items()])
 
 
-def _numbers(what: str, given: Any) -> Array:
-    try:
-        return np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"compiled.solve: {what} is {given!r}, expected numbers") from None
+def _beside(parts: Mapping[str, Array]) -> Array:
+    """Numbers one after the other, of all problems of a batch."""
+    batch = _batch(parts)
+    return np.concatenate([np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts.values()], axis=-1)
 
 
 def _values(rows: list[Any]) -> list[float]:

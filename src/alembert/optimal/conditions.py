@@ -14,6 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -359,7 +360,7 @@ class Cost:
         return Cost(self.running + other.running, self.terminal + other.terminal)
 
     def __mul__(self, factor: float) -> Cost:
-        _factor("cost", "factor", factor)
+        real("cost", "factor", factor, "a number")
         scaled = [tuple(_scaled(f, float(factor)) for f in terms) for terms in (self.running, self.terminal)]
         return Cost(*scaled)
 
@@ -388,9 +389,8 @@ def effort(weight: float | Mapping[str, float] = 1.0) -> Cost:
     """Half the integral of the squares of the controls; `weight` is one number, or one for some controls by name."""
 
     for value in weight.values() if isinstance(weight, Mapping) else (weight,):
-        _factor("effort", "weight", value)
-        if value < 0:
-            raise ArgumentError(f"effort: weight is {value!r}, expected 0 or more: effort is made small")
+        real("effort", "weight", value, "a number")
+        real("effort", "weight", value, "0 or more: effort is made small", least=0.0)
 
     def term(s: Moment) -> ca.SX:
         if not isinstance(weight, Mapping):
@@ -408,7 +408,7 @@ def effort(weight: float | Mapping[str, float] = 1.0) -> Cost:
 
 def duration(weight: float = 1.0) -> Cost:
     """The time that the motion takes."""
-    _factor("duration", "weight", weight)
+    real("duration", "weight", weight, "a number")
     return Cost(terminal=(lambda s: float(weight) * s.duration,))
 
 
@@ -441,7 +441,7 @@ def tracking(
             raise ArgumentError(
                 f"tracking: {name} is {motion!r}, expected a function of the time that returns CasADi expressions"
             )
-        _factor("tracking", f"{name}_weight", weight)
+        real("tracking", f"{name}_weight", weight, "a number")
 
     def term(s: Moment) -> ca.SX:
         total = ca.SX(0)
@@ -458,11 +458,6 @@ def _column(value: Any) -> ca.SX:
     if isinstance(value, list | tuple):
         return ca.vertcat(*(ca.SX(x) for x in value))
     return ca.SX(np.asarray(value, dtype=float)) if isinstance(value, np.ndarray) else ca.SX(value)
-
-
-def _factor(function: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise ArgumentError(f"{function}: {name} is {value!r}, expected a number")
 
 
 def _scaled(term: Term, factor: float) -> Term:

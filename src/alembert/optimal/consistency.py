@@ -23,6 +23,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.model import WORLD
+from alembert.optimal.closure import SPAN, in_the_span
 from alembert.optimal.plant import FREE, Bounds, Mechanics, Row, numpy_functions, unusual
 
 if TYPE_CHECKING:
@@ -275,8 +276,6 @@ HOLDS = 1e-9
 """to what the equations hold at a point, in the sizes of their slopes"""
 ROUNDING = 1e-11
 """share of the longest slope, below which one is none: what vanishes by construction leaves rounding"""
-SPAN = 1e-7
-"""distance of a slope of length 1 from a span, within which it is in it"""
 
 
 SUBGROUPS = (
@@ -325,7 +324,8 @@ def independent(y: ca.SX, given: ca.SX, rows: ca.SX, place: Array) -> list[int]:
         slopes = _slopes_where_all_hold(f, place + AROUND * draw.uniform(-1, 1, y.numel()))
         if slopes is None:
             return list(range(count))
-        repeats &= _in_the_span(slopes, given.numel())
+        first = given.numel()
+        repeats &= [in_the_span(slopes[i], slopes[:i]) for i in range(first, len(slopes))]
     return np.flatnonzero(~repeats).tolist()
 
 
@@ -343,13 +343,3 @@ def _slopes_where_all_hold(f: ca.Function, y: Array) -> Array | None:
             return J
         y = y - np.linalg.lstsq(J, r, rcond=SPAN)[0]
     return None
-
-
-def _in_the_span(slopes: Array, given: int) -> Array:
-    """Of the rows after the first `given`, which are in the span of those before."""
-    found = []
-    for i in range(given, len(slopes)):
-        basis, new = slopes[:i], slopes[i]
-        left = new - np.linalg.lstsq(basis.T, new, rcond=1e-10)[0] @ basis if i else new
-        found.append(float(np.linalg.norm(left)) < SPAN)
-    return np.array(found, dtype=bool)

@@ -66,10 +66,9 @@ class Dmoc:
         q, momentum = x[: model.nq], x[model.nq :]
         e = z[: model.nv]
         before, after, q1 = self.momenta(plant, t, q, e, h, plant.effort(u[0]), p)
-        middle = ca.vertcat(model.space.integrate(q, e / 2), e / h)
-        more: dict[str, Any] = {"duration": on.duration, "_controls": problem.plant.controls}
+        more: dict[str, Any] = {"v": e / h, "duration": on.duration, "_controls": problem.plant.controls}
         more |= problem.moment_inputs(p)
-        moment = Mechanics.moment(plant, t + h / 2, middle, u[0], p, **more)
+        moment = plant.moment(t + h / 2, model.space.integrate(q, e / 2), u[0], p, **more)
         implicit = before - momentum
         if plant.closure is not None:  # (2) and (3) there
             G, t1 = plant.closure.jacobian(q, p), t + h

@@ -11,11 +11,20 @@ the value V obeys
     0 = V_t + L[V],    L[V] = f . V_x + 1/2 G G' : V_xx + sum_l lambda_l (V(x + H_l) - V(x)) + c + (U/2 - U_R)' R U   (2)
     U_R = -R^-1 (d + B' V_x),    U = U_R within the bounds of the controls                                        (3)
 
-(the paper prints a minimum where (3) has a maximum). It is integrated backward on a grid, with differences of order two also
-at the edges, V(x + H) by parabolas through three points (the paper: straight lines), and in time by its predictor and
-corrector, which is the trapezoidal rule where it has converged:
+(the paper prints a minimum where (3) has a maximum). It is integrated backward on a grid, V(x + H) by parabolas through
+three points (the paper: straight lines), and in time by its predictor and corrector, which is the trapezoidal rule where it
+has converged:
 
     V_{k+1/2} = (3 V_k - V_{k-1}) / 2,  then  V_{k+1} = V_k + dt L[V_{k+1/2}],  V_{k+1/2} = (V_k + V_{k+1}) / 2  again  (4)
+
+V has an edge where two ways are equally good, to the left or to the right round an obstacle; differences across it grow
+without end. So V_x is taken from both sides, by parabolas that keep off the edge, and (2) with the flux of Lax and
+Friedrichs (Osher and Shu 1991, "High-order essentially nonoscillatory schemes for Hamilton-Jacobi equations"):
+
+    p-_i = (V_i - V_i-1) / h + h/2 m(b_i-1, b_i),   p+_i = (V_i+1 - V_i) / h - h/2 m(b_i, b_i+1),   b = V_xx           (5)
+    L at V_x = (p+ + p-) / 2, and a . (p+ - p-) / 2 beside it,     a_i the largest |f_i + B_i u| between both sides     (6)
+
+with m the smaller one of two numbers of equal sign, else zero. Of parabolas both sides are one.
 
 U is found with R diagonal where it has bounds: each control by itself. All points are computed at once (NumPy).
 """
@@ -52,8 +61,7 @@ class JumpNoise:
     jump: Field
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.rate, int | float) and 0 <= self.rate < np.inf):
-            raise ArgumentError(f"JumpNoise: rate is {self.rate!r}, expected jumps per second, zero or more")
+        real("JumpNoise", "rate", self.rate, "jumps per second, zero or more", least=0.0)
 
 
 class FeedbackOnGrid:
@@ -247,18 +255,27 @@ class _Terms:
 
     def optimal(self, t: float, V: Array) -> tuple[Array, Array]:
         m, k = len(self.axes), len(self.low)
-        slopes = [_slope(V, axis, i) for i, axis in enumerate(self.axes)]
+        sides = np.array([_sides(V, axis, i) for i, axis in enumerate(self.axes)])
+        slopes, jumped = sides.mean(axis=1), np.diff(sides, axis=1)[:, 0]
         f = self._fields("drift", self.drift(t, self.x), (m,))
         B = self._fields("effect", self.effect(t, self.x), (m, k))
-        pull = np.einsum("ij...,i...->j...", B, np.array(slopes))
+        pull = np.einsum("ij...,i...->j...", B, slopes)
         if self.linear is not None:
             pull = pull + self._fields("linear", self.linear(t, self.x), (k,))
         free = -np.einsum("ij,j...->i...", self.inverse, pull)
         wide = (slice(None), *(None,) * m)
-        U = np.clip(free, self.low[wide], self.high[wide])
+        low, high = self.low[wide], self.high[wide]
+        U = np.clip(free, low, high)
         found = self._fields("running", self.running(t, self.x), ())
-        found = found + sum(a * b for a, b in zip(f, slopes, strict=True))
+        found = found + (f * slopes).sum(axis=0)
         found += np.einsum("i...,ij,j...->...", U / 2 - free, self.R, U)
+        # (6): as far as U goes between both sides
+        swing = np.einsum("ij...,i...->j...", np.abs(B), np.abs(jumped)) / 2
+        swing = np.einsum("ij,j...->i...", np.abs(self.inverse), swing)
+        swing = np.maximum(np.clip(free + swing, low, high) - U, U - np.clip(free - swing, low, high))
+        speed = np.abs(f + np.einsum("ij...,j...->i...", B, U))
+        speed += np.einsum("ij...,j...->i...", np.abs(B), swing)
+        found += (speed * jumped).sum(axis=0) / 2
         if (G := self._of_noise(t)) is not None:
             spread = np.einsum("ir...,jr...->ij...", G, G)
             for i in range(m):
@@ -313,6 +330,19 @@ class _Terms:
 
 def _slope(V: Array, axis: Array, i: int) -> Array:
     return np.gradient(V, axis[1] - axis[0], axis=i, edge_order=2)
+
+
+def _sides(V: Array, axis: Array, i: int) -> tuple[Array, Array]:
+    """(5); beyond the edges V goes on as the parabola of the last three points."""
+    h, W = axis[1] - axis[0], np.moveaxis(V, i, 0)
+    bend = np.diff(W, 2, axis=0)
+    bend = np.concatenate([bend[:1], bend[:1], bend, bend[-1:], bend[-1:]])
+    step = np.diff(W, axis=0)
+    step = np.concatenate([step[:1] - bend[:1], step, step[-1:] + bend[-1:]])
+    a, b = bend[:-1], bend[1:]
+    kept = np.where(a * b > 0, np.where(np.abs(a) < np.abs(b), a, b), 0.0)
+    left, right = (step + kept / 2)[:-1] / h, (step - kept / 2)[1:] / h
+    return np.moveaxis(left, 0, i), np.moveaxis(right, 0, i)
 
 
 def _bend(V: Array, axes: list[Array], i: int, j: int) -> Array:

@@ -23,7 +23,7 @@ compiled loops, `fold`, from what the kernels leave in every stage.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -46,8 +46,6 @@ INNER = 2
 """Newton steps for z within a trial"""
 LARGEST_INNER = 3000
 """operations of such a step; beyond, trials would cost more than is gained"""
-LARGEST_COST = 2000
-"""operations of the cost of a stage; beyond, finding out whether its curvature is constant would take too long"""
 CHUNK = 220
 """instructions in one function of `condensed`; with so many values in flight shorter ones are faster (measured)"""
 LONGEST = 25_000
@@ -69,9 +67,8 @@ _KERNELS: dict[str, Kernel] = {}
 class Evaluation:
     """Compiled functions of `stages`; with `exact` the Hessian has the curvature of the constraints.
 
-    Kernels with all stages as lanes: `condensed`, `curvature` (results of the former that never change), `trial`,
-    `steps`, `measure`, `push`, `barrier`, `settle`, `chart` (tangent vectors of steps in the coordinates of the stages'
-    chart); for the two ends: `ends`, `ends_trial`.
+    Kernels with all stages as lanes: `condensed`, `trial`, `steps`, `measure`, `push`, `barrier`, `settle`, `chart` (tangent
+    vectors of steps in the coordinates of the stages' chart); for the two ends: `ends`, `ends_trial`.
     """
 
     def __init__(self, stages: Stages, *, exact: bool, has_ends: bool = True) -> None:
@@ -124,24 +121,14 @@ class Evaluation:
             **{"D": (nd, n + m), "d_0": (nd,), "g": (n + m + nz,), "G": (nz, nz), "F_z": (n, nz)},
             **{"H_z": (nz, n + m), "D_z": (nd, nz)},
         }
-        self.constant = self._constant_blocks()
-        varying = {name: shape for name, shape in results.items() if name not in self.constant}
         self.condensed = self._kernel(
-            f"condensed {self.constant}",
+            "condensed",
             (*place, "units", "costate", "scale", *bounds),
-            varying,
-            lambda g: [e for e, k in zip(self._condensed_graph(g), results, strict=True) if k in varying],
+            results,
+            self._condensed_graph,
             chunk=CHUNK,
         )
         self._apart = self._condensing_kernels() if nz * nz * (n + m + nz) > LARGEST_STRAIGHT else None
-        self.curvature: Kernel | None = None
-        if self.constant:
-            self.curvature = self._kernel(
-                f"curvature {self.constant}",
-                ("x", "u", "z", "s", "p", "units", "scale"),
-                {name: results[name] for name in self.constant},
-                self._curvature_graph,
-            )
         self.trial = self._kernel(
             "trial",
             (*place, "units", "dx", "du", "dz", "dafter", "ds", "alpha", "inner", "mu", "scale", *bounds),
@@ -181,6 +168,11 @@ class Evaluation:
         )
         if has_ends:
             self.ends, self.ends_trial = self.end_kernels(stages, self.tangent, self.tangent)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether points are moved as their chart has it."""
+        return self.tangent.is_plain
 
     @property
     def parts(self) -> tuple[Evaluation, ...]:
@@ -256,21 +248,19 @@ class Evaluation:
             self._kernel("second", sizes, bent, lambda g: near()[1].call(list(g.values())), chunk=CHUNK),
         )
 
-    def condense(self, count: int, given: Sequence[Array], left: Mapping[str, Array]) -> Callable[[], None]:
+    def condense(
+        self, count: int, given: Mapping[str, Array], left: Mapping[str, Array]
+    ) -> Callable[[], None]:
         """A function that finds what `condensed` does, of `count` stages, on always the same arrays."""
         wanted = {result.name: left[result.name] for result in self.condensed.results}
         if self._apart is None:
-            return self.condensed.bind(count, given, list(wanted.values()))
+            return bound(self.condensed, count, given, wanted)
         first, second = self._apart
         arrays = {a.name: np.zeros((count, *a.shape)) for a in (*first.results, *second.results)}
         arrays |= {name: wanted[name] for name in ("G", "F_z", "D_z", "g")}  # as they are
         arrays["nu"] = np.zeros((count, self.stages.sizes[2]))
-        more = arrays["nu"], arrays["known"]
-        return eliminated(
-            first.bind(count, given, [arrays[result.name] for result in first.results]),
-            second.bind(count, [*given, *more], [arrays[result.name] for result in second.results]),
-            *(arrays, wanted),
-        )
+        one, two = (bound(kernel, count, {**given, **arrays}, arrays) for kernel in (first, second))
+        return eliminated(one, two, arrays, wanted)
 
     def end_kernels(
         self, stages: Stages, at_start: StepTangent, at_end: StepTangent
@@ -354,54 +344,6 @@ class Evaluation:
             ),
         )
 
-    # --- what does not change ------------------------------------------------------------------------------------
-
-    def _constant_blocks(self) -> tuple[str, ...]:
-        """Which of Q, N and R are the same at every point: computed once in a solve instead of in every iteration.
-
-        Without the curvature of the dynamics they are the Hessian of the cost and D' weight D.
-        """
-        n, m, nz, nd = self.stages.sizes
-        if self.exact:
-            return ()
-        g, moved, w, cost = self._cost()
-        if ca.Function("cost", [*g.values(), w[:n]], [cost]).n_instructions() > LARGEST_COST:
-            return ()
-        H = ca.hessian(cost, w)[0]
-        path = self.stages.stage.call([moved, *list(g.values())[1:5]])[3]
-        D = ca.Function("path", [w, g["x"], g["s"], g["p"]], [path]).jac_sparsity(0, 0)
-        rows = ca.DM(D, 1).full() if nd else np.zeros((0, n + m + nz))
-        if H[n + m :, :].nnz() or rows[:, n + m :].any():
-            return ()  # by way of z they have the slopes of the dynamics
-        parts = {"Q": (slice(0, n), slice(0, n)), "N": (slice(0, n), slice(n, n + m))}
-        parts["R"] = (slice(n, n + m), slice(n, n + m))
-        point = ca.vertcat(g["x"], w)
-        return tuple(
-            name
-            for name, (i, j) in parts.items()
-            if not ca.depends_on(H[i, j], point)
-            and not (rows[:, i].any(axis=1) & rows[:, j].any(axis=1)).any()
-        )
-
-    def _cost(self) -> tuple[dict[str, ca.SX], ca.SX, ca.SX, ca.SX]:
-        """Symbols, the point moved by a tangent vector, w of the derivatives and the cost there, without its scale."""
-        names = ("x", "u", "z", "s", "p")
-        g = {name: ca.SX.sym(name, self.sizes[name]) for name in names}
-        dx = ca.SX.sym("dx", self.stages.chart.tangent)
-        moved = self._retract(g["x"], dx, g["p"], near=True)
-        cost = self.stages.stage.call([moved, g["u"], g["z"], g["s"], g["p"]])[1]
-        return g, moved, ca.vertcat(dx, g["u"], g["z"]), cost
-
-    def _curvature_graph(self, given: dict[str, ca.SX]) -> list[ca.SX]:
-        n, m, _, _ = self.stages.sizes
-        g, _, w, cost = self._cost()
-        f = ca.Function("curvature", [w[:n], *g.values()], [ca.hessian(cost, w)[0]])
-        H = f(ca.DM.zeros(n), *(given[name] for name in g)) * given["scale"]
-        units = given["units"][: H.shape[0]]
-        H = H * (units @ units.T)
-        blocks = {"Q": H[:n, :n], "N": H[:n, n : n + m], "R": H[n : n + m, n : n + m]}
-        return [blocks[name] for name in self.constant]
-
     # --- graphs -------------------------------------------------------------------------------------------------
 
     def _trial_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -436,7 +378,7 @@ class Evaluation:
         if ca.Function("slopes", [symbol, *free], [c, G]).n_instructions() > LARGEST_INNER:
             return z
         Q, R = ca.qr(G)
-        newton = ca.Function("newton", [symbol, *free], [c, symbol - _backward(ca.densify(R), Q.T @ c)])
+        newton = ca.Function("newton", [symbol, *free], [c, symbol - ca.solve(R, Q.T @ c)])
         if newton.n_instructions() > LARGEST_INNER:
             return z
         here, after = newton(z, *free)
@@ -455,9 +397,8 @@ class Evaluation:
         gap, implicit, F, slope, C, D, along = near.first
         if nz:
             Q, R = ca.qr(C[:, fixed:])
-            lower = ca.densify(R).T
-            nus = -Q @ _forward(lower, along[fixed:, :])
-            Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
+            nus = -Q @ ca.solve(R.T, along[fixed:, :])
+            Z = -ca.solve(R, Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
         H = near.second(nus, near.known)
@@ -583,6 +524,16 @@ def compiled(
     return _KERNELS[key]
 
 
+def bound(
+    kernel: Kernel, count: int, given: Mapping[str, Array], left: Mapping[str, Array]
+) -> Callable[[], None]:
+    """A kernel on always the same arrays, by the names of its arguments and results."""
+    inputs, outputs = (
+        [by[a.name] for a in some] for by, some in ((given, kernel.arguments), (left, kernel.results))
+    )
+    return kernel.bind(count, inputs, outputs)
+
+
 @lru_cache(maxsize=64)
 def end_row_kernels(n: int, count: int) -> tuple[Kernel, Kernel, Kernel, Kernel]:
     """What a step asks of `count` rows of bounds at the end: the slope of the cost with pushes, steps, the longest of them
@@ -650,25 +601,3 @@ def _first(v: ca.SX, count: int) -> ca.SX:
 
 def _rest(v: ca.SX, first: int) -> ca.SX:
     return v[first:] if first < v.numel() else ca.SX(0, 1)
-
-
-def _forward(L: ca.SX, b: ca.SX) -> ca.SX:
-    """L^-1 b for a lower triangular matrix."""
-    rows: list[ca.SX] = []
-    for i in range(L.shape[0]):
-        value = b[i, :]
-        for j in range(i):
-            value = value - L[i, j] * rows[j]
-        rows.append(value / L[i, i])
-    return ca.vertcat(*rows)
-
-
-def _backward(R: ca.SX, b: ca.SX) -> ca.SX:
-    """R^-1 b for an upper triangular matrix."""
-    rows: dict[int, ca.SX] = {}
-    for i in reversed(range(R.shape[0])):
-        value = b[i, :]
-        for j in range(i + 1, R.shape[0]):
-            value = value - R[i, j] * rows[j]
-        rows[i] = value / R[i, i]
-    return ca.vertcat(*(rows[i] for i in range(R.shape[0])))

@@ -3,11 +3,9 @@
     min sum_b f_b(w_b),    lower <= g(w) <= upper,    g = sum_b S_b' g_b(w_b)                          (1)
 
 with w_b some of the unknowns w, and S_b the rows of g that those of a block are added to. The stages of a problem are the
-instances of one block and the lanes of its compiled functions; its start and its end are one instance each, left, as
-short problems are, to CasADi's interpreter. Values, first derivatives, and second derivatives of the Lagrangian are
-compiled apart, for their structural nonzeros only, and a `NonlinearProgram` adds them up in the sparse matrices that general
-solvers take. Where the code of second derivatives would be long, one product of them with a direction is compiled instead,
-and called with directions that mix columns without common nonzeros (Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974).
+instances of one block and the lanes of its compiled functions; its start and its end are one instance each. Values, first
+derivatives, and second derivatives of the Lagrangian are compiled apart, for their structural nonzeros only, and a
+`NonlinearProgram` adds them up in the sparse matrices that general solvers take.
 
 What is known of a point is kept until another one comes, since solvers ask for cost, rows and slopes one after the other.
 
@@ -38,20 +36,15 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal.dmoc import Dmoc
-from alembert.optimal.evaluation import MOST_KERNELS, Graph, compiled
+from alembert.optimal.evaluation import MOST_KERNELS, compiled
 from alembert.optimal.outcome import Residuals
 from alembert.optimal.stage_derivatives import Expansion
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import together
 
 Array = np.ndarray
-FEW = 8
-"""instances: with no more than these compiling would take longer than it saves"""
-LONGEST_SECOND = 60_000
-"""instructions of second derivatives; beyond, a product may be compiled instead: less code, and some three times the work"""
 LABELS = {"values": "functions", "first": "derivatives", "second": "second derivatives"}
 _PATTERNS: dict[str, tuple[ca.Sparsity, ca.Sparsity]] = {}
-_FUNCTIONS: dict[str, ca.Function] = {}
 """by content, as kernels are"""
 
 
@@ -79,7 +72,8 @@ class Block:
     def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity]:
         """Of the slope of g_b, and of the upper triangle of the Hessian of the Lagrangian."""
         if self.key not in _PATTERNS:
-            _keep_few(_PATTERNS)
+            if len(_PATTERNS) > MOST_KERNELS:
+                _PATTERNS.clear()
             w, *given = symbols = self.function.sx_in()
             f, g = self.function.call(symbols)
             sigma, y = ca.SX.sym("sigma"), ca.SX.sym("y", g.numel())
@@ -210,15 +204,11 @@ def _pattern(
 
 
 def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]) -> Callable[[], None]:
-    """One of the block's functions on all of its instances, compiled unless they are few."""
+    """One of the block's functions on all of its instances."""
     function, (first, second) = block.function, block.patterns
     names = function.name_in()
     sizes = {name: function.size1_in(k) for k, name in enumerate(names)}
     rows, key = function.size1_out(1), f"block {block.key} {what}"
-
-    def lagrangian(s: dict[str, ca.SX]) -> ca.SX:
-        f, g = function.call([s[name] for name in names])
-        return s["sigma"] * f + ca.dot(s["y"], g)
 
     def graph(s: dict[str, ca.SX]) -> list[ca.SX]:
         w, given = s[names[0]], [s[name] for name in names]
@@ -235,18 +225,10 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
                 lambda e: weights[0] * e[0] + ca.dot(weights[1], e[1]), weights, weights, expansion.known
             )
             return [_nonzeros(found, second)]
-        return [_nonzeros(ca.hessian(lagrangian(s), w)[0], second)]
-
-    def product(s: dict[str, ca.SX]) -> list[ca.SX]:
-        w = s[names[0]]
-        return [ca.jtimes(ca.gradient(lagrangian(s), w), w, s["along"])]
+        return [_nonzeros(ca.hessian(s["sigma"] * f + ca.dot(s["y"], g), w)[0], second)]
 
     if what == "second":
         sizes |= {"sigma": 1, "y": rows}
-    if len(block.unknowns) <= FEW:
-        return _interpreted(key, len(block.unknowns), sizes, graph, inputs, outputs)
-    if what == "second" and _by_products_shorter(sizes, graph, product):
-        return _by_products(block, key, sizes, product, inputs, outputs[0])
     results = {
         "values": {"f": (1,), "g": (rows,)},
         "first": {"f": (1,), "g": (rows,), "slope": (len(block.unknowns[0]),), "jacobian": (first.nnz(),)},
@@ -256,76 +238,9 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
     return kernel.bind(len(block.unknowns), inputs, outputs)
 
 
-def _by_products_shorter(sizes: dict[str, int], whole: Graph, product: Graph) -> bool:
-    """Whether second derivatives are long, and a product of them at most half as long."""
-    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-    symbols["along"] = ca.SX.sym("along", next(iter(sizes.values())))
-
-    def length(graph: Graph) -> int:
-        return int(ca.Function("length", list(symbols.values()), graph(symbols)).n_instructions())
-
-    long = length(whole)
-    return long > LONGEST_SECOND and 2 * length(product) < long
-
-
-def _by_products(
-    block: Block, key: str, sizes: dict[str, int], product: Graph, inputs: list[Array], output: Array
-) -> Callable[[], None]:
-    """Second derivatives from their products with a few directions."""
-    pattern, count = block.patterns[1], len(block.unknowns)
-    size = pattern.size1()
-    variables, colors = _places((pattern + pattern.T).uni_coloring())
-    directions = np.zeros((colors.max() + 1, size))
-    directions[colors, variables] = 1.0
-    products = np.zeros((len(directions), count, size))
-    name = f"{LABELS['second']} of a {block.name}"
-    kernel = compiled(name, f"{key} product", sizes | {"along": size}, {"product": (size,)}, product)
-    runs = [kernel.bind(count, [*inputs, d], [p]) for d, p in zip(directions, products, strict=True)]
-    i, j = _places(pattern)
-    color = np.zeros(size, int)
-    color[variables] = colors
-
-    def run() -> None:
-        for one in runs:
-            one()
-        output[...] = products[color[j], :, i].T
-
-    return run
-
-
-def _interpreted(
-    key: str,
-    count: int,
-    sizes: dict[str, int],
-    graph: Graph,
-    inputs: list[Array],
-    outputs: Sequence[Array],
-) -> Callable[[], None]:
-    """A function of CasADi on always the same arrays."""
-    if key not in _FUNCTIONS:
-        _keep_few(_FUNCTIONS)
-        symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-        found = [ca.densify(ca.SX(e)) for e in graph(symbols)]
-        _FUNCTIONS[key] = ca.Function("block", list(symbols.values()), found)
-    shared = [k for k, array in enumerate(inputs) if array.ndim == 1]
-    buffer, evaluate = _FUNCTIONS[key].map("blocks", "serial", count, shared, []).buffer()
-    puts: tuple[Any, Any] = buffer.set_arg, buffer.set_res
-    for put, arrays in zip(puts, (inputs, outputs), strict=True):
-        for k, array in enumerate(arrays):
-            if array.size:
-                put(k, memoryview(array.reshape(-1)))  # type: ignore[arg-type]
-    kept = (buffer, inputs, outputs)
-    return lambda _kept=kept: evaluate()  # type: ignore[misc]
-
-
 def _nonzeros(matrix: ca.SX, pattern: ca.Sparsity) -> ca.SX:
     found: Any = ca.project(matrix, pattern).nonzeros()
     return ca.vertcat(ca.SX(0, 1), *found)
-
-
-def _keep_few(cache: dict[str, Any]) -> None:
-    if len(cache) > MOST_KERNELS:
-        cache.clear()
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Restoration:
     def begin(self, mu: float, *, anew: bool = True) -> None:
         """If `anew`, slacks begin at what they bound, pushed off their bounds: those at one would stop each step."""
         newton = self.newton
-        newton._scale[0], newton.mu, newton._curved = 0.0, mu, False
+        newton._scale[0], newton.mu = 0.0, mu
         self._weight = 10.0
         newton._duals[...] = 0.0
         if anew and (newton.it.path.slack.size or newton.it.last.slack.size):
@@ -174,7 +174,7 @@ class InteriorPoint:
         alpha, best, waited, still = 0.0, np.inf, 0, 0
         self._returns, self._missed, self._ended = 0, np.inf, -1.0
         self._safe = kept = (merit, newton.state())
-        slope, exactly = np.inf, self.evaluation.tangent.is_plain and not newton.has_equations
+        slope, exactly = np.inf, self.evaluation.is_plain and not newton.has_equations
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
             while True:

@@ -32,10 +32,11 @@ from alembert.arguments import real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.optimal.closure import Closure, minimal_rows, solve
+from alembert.optimal.closure import Closure, in_the_span, minimal_rows
 from alembert.optimal.consistency import evaluated
 from alembert.optimal.plant import Mechanics, Moment, Row, System
 from alembert.optimal.problem import Problem
+from alembert.sweeps.dynamics import Factor
 
 Array = np.ndarray
 Link = Callable[[Moment], Any]
@@ -239,7 +240,7 @@ def impact(
         A = ca.vertcat(J, kept)
         Y = plant.tree.symbolic.inverse_mass_matrix(s.q, parameters=s.model_parameters) @ A.T
         stopped = ca.vertcat((1 + float(restitution)) * (J @ s.v), ca.SX.zeros(kept.shape[0]))
-        return s.v - Y @ solve(A @ Y, stopped)
+        return s.v - Y @ Factor(A @ Y).solve(stopped)
 
     return {"v": speeds}
 
@@ -373,11 +374,10 @@ def _independent(plant: Mechanics, jacobian: Callable[[ca.SX, ca.SX], ca.SX]) ->
     at, p = ca.SX(np.asarray(q)), ca.SX([value for _, value in plant.parameters])
     kept = ca.SX(0, model.nv) if closure is None else closure.jacobian(at, p)
     values = ca.evalf(ca.densify(ca.vertcat(kept, jacobian(at, p)))).full()
-    first, tolerance = kept.shape[0], 1e-9 * max(1.0, float(np.abs(values).max()))
-    span = list(range(first))
-    for i in range(first, len(values)):
-        if np.linalg.matrix_rank(values[[*span, i]], tol=tolerance) > len(span):
-            span.append(i)
-    if len(span) == first:
+    sizes = np.linalg.norm(values, axis=1)
+    rows = values / np.where(sizes > 0, sizes, 1.0)[:, None]
+    first = kept.shape[0]
+    found = [i for i in range(first, len(rows)) if not in_the_span(rows[i], rows[:i])]
+    if not found:
         raise ArgumentError("impact: nothing moves these frames in these directions")
-    return [i - first for i in span[first:]]
+    return [i - first for i in found]

@@ -33,7 +33,7 @@ from alembert.optimal.outcome import interrupts_kept
 from alembert.optimal.plant import Mechanics, Moment, depends_on_time
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import TABLEAUS, Interval, RungeKutta, Stretch
-from alembert.optimal.solve import SolverOptions, Transcribed, check
+from alembert.optimal.solve import SolverOptions, Transcribed
 from alembert.optimal.stages import Ends
 from alembert.simulate import Measured, Sampled, StateFilter
 from alembert.simulate.controllers import Estimating, efforts_from
@@ -108,7 +108,7 @@ class MovingHorizonEstimator:
         iterations: int = 100,
     ) -> None:
         whole("MovingHorizonEstimator", "window", window, "intervals from 1 on")
-        check(1, "sweep", tolerance, iterations, "auto")
+        self._options = SolverOptions(tolerance=tolerance, iterations=iterations, progress=False)
         if isinstance(limits, Mapping) and "rate" in limits:
             raise UnsupportedError(
                 "MovingHorizonEstimator: limits: 'rate' bounds how fast controls change, which efforts that nobody knows do "
@@ -154,7 +154,6 @@ class MovingHorizonEstimator:
                 "MovingHorizonEstimator: forces or gravity depend on the time, which begins at 0 in every window; leave "
                 "them to the unknown efforts (`process`)"
             )
-        self._options = SolverOptions("sweep", "auto", tolerance, iterations, False)
         with interrupts_kept():
             way = SampledCost("rk4", TABLEAUS["rk4"])
             self._transcribed = Transcribed(self.problem, way, N, None, at_run_time=True)

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
-from alembert.optimal.evaluation import Evaluation, end_row_kernels, fold
+from alembert.optimal.evaluation import Evaluation, bound, end_row_kernels, fold
 from alembert.optimal.outcome import NO_SLOPE, Iterate, Residuals, Warm
-from alembert.optimal.plant import StepTangent
 from alembert.optimal.scaling import Units, cost_size, measure
-from alembert.optimal.search_graphs import bound_decisions
+from alembert.optimal.search_graphs import BOUNDS, bound_decisions
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, Reach, TimeSweep, together
 
@@ -51,7 +50,7 @@ class Newton:
         """limits that `_bounds` are made of"""
         self._bounds_mu = mu
         self._bounds: tuple[Array, ...] = ()
-        self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
+        self.stages, self.units = stages, Units.ones(stages)
         self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
         self._ps = [part.stages.parameters.copy() for part in stages.parts]
         N, (n, m, nz, nd) = stages.count, stages.sizes
@@ -98,8 +97,6 @@ class Newton:
         N, nd = self._d.shape
         self.numbers["settings"][1:] = mu, self._duals.size, N * nd, len(self.last.c) > 0
         self.sweep.reach = Reach()
-        self._curved = False
-        """whether the blocks of the Hessian that never change are in place"""
         for name in (self._here, self._there, self._duals, self._step, self.sweep.found):
             name[...] = 0.0
         for name in (self._scale, self._dual, self._taken, self.inner):
@@ -155,38 +152,8 @@ class Newton:
             measure(self)
             size = cost_size(self)
             self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
-        self._curved = False
         for mark, value in zip(marks, kept, strict=True):
             mark[...] = value
-
-    @property
-    def tangents(self) -> list[StepTangent]:
-        """Of each part of the stages."""
-        return [e.tangent for e in self._parts]
-
-    @property
-    def by_z(self) -> Array:
-        """How z depends on states and controls."""
-        return self._Z
-
-    @property
-    def of_z(self) -> Array:
-        """dc/dz"""
-        return self._G
-
-    @property
-    def of_end(self) -> Array:
-        """The slope of what is bounded at the end."""
-        return self._end_D
-
-    @property
-    def of_cost(self) -> Array:
-        """Its slope in all stages; and at the end, `of_final`."""
-        return self._g
-
-    @property
-    def of_final(self) -> Array:
-        return self._gradient
 
     def _place(self, *points: tuple[int, ...]) -> None:
         """Room for the iterate, and beside it for a trial, each in one piece."""
@@ -257,138 +224,97 @@ class Newton:
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
         N, (n, m, nz, nd) = stages.count, stages.sizes
-        p, s = self._p, self._s
         rows = len(stages.end_bounded)
         self._parts, self._clocks = e.parts, stages.clocks
-        wheres = [part.where for part in stages.parts]
-        bounds = it.path.arrays
         self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
         self._Z, self._z_0, self._d_0 = np.zeros((N, nz, n + m)), np.zeros((N, nz)), np.zeros((N, nd))
         self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
         self._H_z, self._D_z = np.zeros((N, nz, n + m)), np.zeros((N, nd, nz))
         self._d_used, self._gained, self._end_gained = np.zeros((N, nd)), np.zeros((N, nd)), np.zeros(rows)
-        results = {
+        self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
+        limits, longest = np.zeros((N, 3)), np.zeros((N + 1, 3))
+        totals, total = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        found, errors = np.zeros((N, 7)), np.zeros((N + 1, 7))
+        barriers, all_barriers = np.zeros((N, 1)), np.zeros((N + 1, 1))
+        self._longest, self._total, self._errors = longest[N], total[N], errors[N]
+        self._all_barriers, self._Q_0 = all_barriers[N], lin.Q[0]
+
+        shared = {"alpha": self._alpha, "inner": self.inner, "dual": self._dual, "mu": self._mu}
+        shared["scale"] = self._scale
+        at: dict[str, Array] = dict(zip(BOUNDS, it.path.arrays, strict=True)) | {
+            **{"x": it.x[:-1], "u": it.u, "z": it.z, "after": it.x[1:], "s": self._s},
+            **{"costate": it.costates[1:], "dx": sweep.x[:-1], "du": sweep.u, "dz": self._dz},
+            **{"dafter": sweep.x[1:], "ds": self._ds},
+        }
+        left = {
             **{"A": lin.A, "B": lin.B, "b": lin.b, "Q": lin.Q[:N], "N": lin.N, "R": lin.R, "q": lin.q[:N]},
             **{"r": lin.r, "slope_x": self._slopes[0], "slope_u": self._slopes[1], "Z": self._Z},
             **{"z_0": self._z_0, "D": lin.D, "d_0": self._d_0, "g": self._g, "G": self._G},
-            **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z},
+            **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z, "x_new": new[0][:N]},
+            **{"u_new": new[1], "z_new": new[2], "slack_new": new[3], "gap": new[9], "implicit": new[10]},
+            **{"path": new[11], "total": totals},
         }
-        condensing, bending = [], []
-        places: list[tuple[Any, ...]] = []
-        for own, where, units, p_own in zip(e.parts, wheres, self.units.parts, self._ps, strict=True):
-            x, after = it.x[:-1][where], it.x[1:][where]
-            place = (x, it.u[where], it.z[where], after, s[where], p_own)
-            places.append((own, where, len(x), place, units.stage))
-            given = [*place, units.stage, it.costates[1:][where], self._scale, *(b[where] for b in bounds)]
-            wanted = {name: array[where] for name, array in results.items()}
-            condensing.append(own.condense(len(x), given, wanted))
-            if own.curvature is not None:
-                constant = [results[name][where] for name in own.constant]
-                given = [*place[:3], s[where], p_own, units.stage, self._scale]
-                bending.append(own.curvature.bind(len(x), given, constant))
-        self._condense, self._curvature = _all(condensing), _all(bending) if bending else None
-        self._same_Q, self._Q_0 = "Q" in e.parts[0].constant, lin.Q[0]
-        self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
-        charting = []
-        for own, where, count, place, _ in places:
+        condensing, charting, trying = [], [], []
+        wheres = [part.where for part in stages.parts]
+        for own, where, units, p in zip(e.parts, wheres, self.units.parts, self._ps, strict=True):
+            own_at = shared | {"units": units.stage, "p": p} | {name: a[where] for name, a in at.items()}
+            own_left = {name: a[where] for name, a in left.items()}
+            count = len(own_at["x"])
+            condensing.append(own.condense(count, own_at, own_left))
+            trying.append(bound(own.trial, count, own_at, own_left))
             nodes = slice(where.start, where.stop + int(where.stop == N))
-            both = [self._in_chart[nodes], self._from_chart[nodes]]
-            charting.append(own.chart.bind(count + int(where.stop == N), [it.x[nodes], place[5]], both))
-        self._chart = None if self.tangent.is_plain else _all(charting)
-        limits, folded = np.zeros((N, 3)), np.zeros((N + 1, 3))
-        end_limits, self._longest = folded[0], folded[N]
-        self._steps = e.steps.bind(
-            N,
-            [
-                *(sweep.x[:-1], sweep.u, self._Z, self._z_0, lin.D, self._d_0, self._g, self._d_used),
-                *(self._gained, self._mu, *bounds),
-            ],
-            [self._dz, self._ds, self._dlow, self._dhigh, limits],
-        )
-        self._fold_limits = fold("<<+").bind(N, [limits, folded, folded])
-        totals, folded = np.zeros((N, 4)), np.zeros((N + 1, 4))
-        end_total, self._total = folded[0], folded[N]
-        trying = []
-        for own, where, count, place, units in places:
-            moves = (sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds)
-            given = [
-                *place,
-                units,
-                *(a[where] for a in moves),
-                self._alpha,
-                self.inner,
-                self._mu,
-                self._scale,
-            ]
-            left = [a[where] for a in (new[0][:N], *new[1:4], *new[9:12], totals)]
-            trying.append(own.trial.bind(count, [*given, *(b[where] for b in bounds)], left))
-        self._trial = _all(trying)
-        self._fold_totals = fold("+++>").bind(N, [totals, folded, folded])
-        found, folded = np.zeros((N, 7)), np.zeros((N + 1, 7))
-        end_found, self._errors = folded[0], folded[N]
-        measuring = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
-        self._measuring = _all([measuring, fold(">>>>+++").bind(N, [found, folded, folded])])
-        self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
-        self._settle = (
-            e.settle.bind(
-                N,
-                [self._dlow, self._dhigh, self._taken, self._dual, self._mu, new[3], *bounds[1:]],
-                [new[5], new[7]],
-            )
-            if nd
-            else None
-        )
-        ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
-        final = [a[None] for a in it.last.arrays]
+            slopes = {"J": self._in_chart[nodes], "inverse": self._from_chart[nodes]}
+            charting.append(bound(own.chart, len(it.x[nodes]), {"x": it.x[nodes], "p": p}, slopes))
+        self._condense, self._trial = _all(condensing), _all(trying)
+        self._chart = None if e.is_plain else _all(charting)
+
+        known = shared | at | left | {"d": self._d_used, "gained": self._gained}
+        steps = {"dz": self._dz, "ds": self._ds, "dlow": self._dlow, "dhigh": self._dhigh, "limits": limits}
+        self._steps = bound(e.steps, N, known, steps)
+        here = known | {"d": self._d, "costate": it.costates[:-1]}
+        measuring = bound(e.measure, N, here, {"found": found})
+        self._measuring = _all([measuring, fold(">>>>+++").bind(N, [found, errors, errors])])
+        self._fold_limits = fold("<<+").bind(N, [limits, longest, longest])
+        self._fold_totals = fold("+++>").bind(N, [totals, total, total])
+        self._push = self._settle = None
+        if nd:
+            self._push = bound(e.push, N, known, {"push": lin.push})
+            moved = known | steps | {"alpha": self._taken, "slack": new[3]}
+            self._settle = bound(e.settle, N, moved, {"low_new": new[5], "high_new": new[7]})
+
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
         self._end_values = np.zeros(rows)
         self._end_dlow, self._end_dhigh = np.zeros(rows), np.zeros(rows)
-        barriers, folded = np.zeros((N, 1)), np.zeros((N + 1, 1))
-        self._all_barriers = folded[N]
+        self._new_start, self._new_end = np.zeros_like(self.first.c), np.zeros_like(self.last.c)
+        steps = {"ds": self._end_ds, "dlow": self._end_dlow, "dhigh": self._end_dhigh, "limits": longest[0]}
+        known = shared | {"p": self._p, "units": self.units.ends}
+        known |= {"x_0": it.x[:1], "s_0": self._s[:1], "x": it.x[-1:], "s": self._s[-1:]}
+        known |= {"costate_0": it.costates[:1], "costate": it.costates[-1:], "dx_0": sweep.x[:1]}
+        known |= {"dx": sweep.x[-1:], "sigma": it.sigma[None], "eta": it.eta[None], "D": self._end_D[None]}
+        known |= {"gradient": self._gradient[None], "g": self._gradient[None], "d": self._end_values[None]}
+        known |= {"gained": self._end_gained[None], **{name: a[None] for name, a in steps.items()}}
+        known |= {name: a[None] for name, a in zip(BOUNDS, it.last.arrays, strict=True)}
+        found_there = {"c_0": self.first.c, "C_0": self.first.C, "H_0": self._start_H, "c": self.last.c}
+        found_there |= {"C": self.last.C, "slope": self._gradient, "D": self._end_D, "H": lin.Q[N]}
+        self._ends = bound(e.ends, 1, known, _alone(found_there | {"found": errors[0]}))
+        trial = {"x_new": new[0][-1], "slack_new": new[4], "starts": self._new_start}
+        trial |= {"equations": self._new_end, "rows": new[12], "total": total[0]}
+        self._ends_trial = bound(e.ends_trial, 1, known, _alone(trial))
         barrier: list[Callable[[], Any]] = []
         if rows:
-            slope, steps, settle, end_barrier = end_row_kernels(n, rows)
-            of_d = (self._end_D[None], self._end_values[None], self._mu)
-            self._slope_at_end = slope.bind(1, [self._gradient[None], *of_d, *final], [lin.q[N:]])
-            self._end_steps = steps.bind(
-                1,
-                [sweep.x[-1:], self._gradient[None], *of_d, self._end_gained[None], *final],
-                [a[None] for a in (self._end_ds, self._end_dlow, self._end_dhigh, end_limits)],
-            )
-            moved = [a[None] for a in (self._end_dlow, self._end_dhigh)]
-            moved += [self._taken, self._dual, self._mu, new[4][None], *final[1:]]
-            self._settle_end = settle.bind(1, moved, [new[6][None], new[8][None]])
-            barrier.append(end_barrier.bind(1, [self._mu, *final], [folded[:1]]))
+            slope, step, settle, end_barrier = end_row_kernels(n, rows)
+            self._slope_at_end = bound(slope, 1, known, {"q": lin.q[N:]})
+            self._end_steps = bound(step, 1, known, _alone(steps))
+            moved = known | {"alpha": self._taken, "slack": new[4][None]}
+            self._settle_end = bound(settle, 1, moved, _alone({"low_new": new[6], "high_new": new[8]}))
+            barrier.append(bound(end_barrier, 1, known, {"barrier": all_barriers[:1]}))
         else:
-            end_limits[:2] = 1e300
+            longest[0, :2] = 1e300
         if nd:
-            barrier.append(e.barrier.bind(N, [self._mu, *bounds], [barriers]))
+            barrier.append(bound(e.barrier, N, shared | at, {"barrier": barriers}))
         if nd or rows:
-            barrier.append(fold("+").bind(N, [barriers, folded, folded]))
+            barrier.append(fold("+").bind(N, [barriers, all_barriers, all_barriers]))
         self._barrier = _all(barrier)
-        self._ends = e.ends.bind(
-            1,
-            [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
-            [
-                *(self.first.c[None], self.first.C[None], self._start_H[None], self.last.c[None]),
-                *(
-                    self.last.C[None],
-                    self._gradient[None],
-                    self._end_D[None],
-                    lin.Q[N:],
-                    end_found[None],
-                ),
-            ],
-        )
-        self._new_start, self._new_end = np.zeros_like(self.first.c), np.zeros_like(self.last.c)
-        self._ends_trial = e.ends_trial.bind(
-            1,
-            [*ends, sweep.x[:1], sweep.x[-1:], self._end_ds[None], self._alpha, self._mu, *final],
-            [
-                *(new[0][-1:], new[4][None], self._new_start[None], self._new_end[None], new[12][None]),
-                end_total[None],
-            ],
-        )
 
     # --- at the iterate -------------------------------------------------------------------------------------------
 
@@ -416,14 +342,8 @@ class Newton:
 
     def linearise(self) -> None:
         began = time.perf_counter()
-        if self._curvature is not None and not self._curved:
-            self._curvature()
-            self._first_Q = self._Q_0.copy()
-            self._curved = True
         self._condense()
         self._ends()
-        if self._same_Q:
-            self._Q_0[...] = self._first_Q
         self._Q_0 += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
@@ -464,7 +384,7 @@ class Newton:
 
     def gains(self, stated: Iterate) -> Array:
         """Those of the last sweep; they, and the costates of `stated`, in the coordinates of the stages' chart."""
-        x, u, _ = self.units.of_stages()
+        x, u, _ = self.units.of_stages
         gains = u[..., :, None] * self.sweep.gains / x[..., None, :]
         if self._chart is None or not np.isfinite(gains).all():
             return gains
@@ -554,7 +474,7 @@ class Newton:
         if not len(self._end_ds):
             self.numbers["longest"][2] += self._gradient @ self._last_step
         for k, j in self._clocks:
-            self.numbers["change"][0] = self.units.x_at(k)[j] * self.sweep.x[k, j]
+            self.numbers["change"][0] = self.units.x[k, j] * self.sweep.x[k, j]
             self.numbers["span"][0] = self.it.x[k, self.stages.point_place(k, j)]
             self.decide["in_time"]()
         longest: list[float] = self.numbers["longest"].tolist()
@@ -638,7 +558,7 @@ class Newton:
 
     def with_cost(self, mu: float) -> Merit:
         """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""
-        self._scale[0], self.mu, self._curved = self.scale, mu, False
+        self._scale[0], self.mu = self.scale, mu
         return self.try_(0.0)
 
     def estimate_multipliers(self) -> None:
@@ -655,7 +575,6 @@ class Newton:
             lin.N += H[:, :n, n:]
             lin.R += H[:, n:, n:]
             lin.Q[-1] += self._end_D.T @ (end_held[:, None] * self._end_D)
-        self._curved = False
         lin.q[:-1], lin.r[...] = self._slopes
         lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
         lin.b[...], lin.push[...], self.first.c[...], self.last.c[...] = 0.0, 0.0, 0.0, 0.0
@@ -724,6 +643,11 @@ class Newton:
                     hint = NO_SLOPE if names[row].startswith("the slope") else ""
                     return f"the functions are not finite in {when} (first {names[row]}){hint}"
         return "the functions are not finite"
+
+
+def _alone(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Those of a single state."""
+    return {name: a[None] for name, a in arrays.items()}
 
 
 def _all(runs: list[Callable[[], Any]]) -> Callable[[], Any]:

@@ -497,7 +497,7 @@ def solve_linear(attempt: Attempt) -> Outcome:
         method="highs",
         options=own,
     )
-    w = attempt_start(found.x, form.start)
+    w = np.array(form.start if found.x is None else found.x, dtype=float)  # where HiGHS ended
     y = np.zeros(len(g0))
     if found.status == 0:
         y[equal] = -found.eqlin.marginals
@@ -522,11 +522,6 @@ def solve_linear(attempt: Attempt) -> Outcome:
         Units.ones(stages),
         {"total": seconds, "with compiling": time.perf_counter() - began},
     )
-
-
-def attempt_start(found: Array | None, start: Array) -> Array:
-    """Where HiGHS ended; where it gives nothing, the guess."""
-    return np.array(start if found is None else found, dtype=float)
 
 
 def _curved(stages: Stages) -> str:

@@ -245,6 +245,10 @@ class Outcome:
     """in which residuals are small or large"""
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def converged(self) -> bool:
+        return self.status in ("solved", "acceptable")
+
 
 @dataclass(frozen=True)
 class Warm:

@@ -27,7 +27,9 @@ from alembert.optimal.links import Link, Linkage, same
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.plant import Moment, Momenta, Row, closure_of
 from alembert.optimal.problem import Problem
+from alembert.optimal.refinement import Meshes, refine_by_parts
 from alembert.optimal.schemes import scheme
+from alembert.optimal.solution import Solution
 from alembert.optimal.solve import read_nodes
 from alembert.optimal.stages import Stages, cut
 
@@ -131,14 +133,23 @@ class Phases:
         a guess too. `accuracy` refines the mesh of every phase, and with `refine="hp"` its order. Other options are those of
         `Problem.solve`.
         """
-        from alembert.optimal.phases_solve import refined_phases, solve_phases
+        from alembert.optimal.phases_solve import solve_phases
 
-        counts = {name: self._of_phase("steps", steps, name, 50) for name in self.phases}
-        schemes = {name: self._of_phase("transcription", transcription, name, None) for name in self.phases}
-        meshes = {name: self._of_phase("nodes", nodes or {}, name, None) for name in self.phases}
-        if accuracy is not None:
-            return refined_phases(self, counts, schemes, meshes, guess, accuracy, refine, options)
-        return solve_phases(self, counts, schemes, meshes, guess, options)
+        first = Meshes(
+            {name: self._of_phase("steps", steps, name, 50) for name in self.phases},
+            {name: self._of_phase("transcription", transcription, name, None) for name in self.phases},
+            {name: self._of_phase("nodes", nodes or {}, name, None) for name in self.phases},
+        )
+        if accuracy is None:
+            return solve_phases(self, first, guess, options)
+
+        def solve(now: Meshes, start: Any, left: float | None) -> tuple[PhasesSolution, dict[str, Solution]]:
+            solution = solve_phases(self, now, start, {**options, "time_limit": left})
+            return solution, {name: motion.solution for name, motion in solution.items()}
+
+        limit = options.get("time_limit")
+        found: PhasesSolution = refine_by_parts(solve, first, guess, accuracy, refine, limit)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         if name in ("prepare", "compile", "export_c"):

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, writing
+from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.chain import Chain
-from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled
+from alembert.optimal.diagnosis import Violation
 from alembert.optimal.outcome import Iterate, Outcome, Residuals
 from alembert.optimal.scaling import Units
 from alembert.optimal.solution import Solution, Solved
 from alembert.optimal.stages import Stages
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from alembert.optimal.mesh import MeshErrors
     from alembert.optimal.phases import Phases
     from alembert.optimal.refinement import MeshRound
 
@@ -165,23 +164,11 @@ class PhasesSolution(Solved):
         """Phases by name, in their order."""
         return iter(self._motions.items())
 
-    @property
-    def _coarse(self) -> list[str]:
-        if not self.converged:
-            return []
-        return [name for name, motion in self.items() if motion.solution.accuracy.is_coarse]
+    def _judged(self) -> list[tuple[str, MeshErrors]]:
+        return [(name, own.accuracy) for name, _, own in self._parts()] if self.converged else []
 
-    @property
-    def status(self) -> str:
-        return "coarse" if self._coarse else super().status
-
-    @property
-    def message(self) -> str:
-        known = []
-        for name, motion in self.items() if self.converged else ():
-            known += [f"{name}: {remark}" for remark in motion.solution.accuracy.remarks]
-        solver = [] if self._coarse and self._message == "solved" else [self._message]
-        return "; ".join((*solver, *known))
+    def _parts(self) -> list[tuple[str, float, Solution]]:
+        return [(name, float(motion.time[0]), motion.solution) for name, motion in self.items()]
 
     @property
     def design(self) -> dict[str, float]:
@@ -208,13 +195,11 @@ class PhasesSolution(Solved):
             found |= {name: y for name, y in zip(names, values, strict=True) if name in own}
         return found
 
-    def save(self, path: str | Path) -> None:
-        """Write all phases as .npz, which `guess=` reads again."""
+    def arrays(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, motion in self.items():
-            found |= {f"{name}/{key}": a for key, a in motion.solution.arrays().items()}
-        with writing(path):
-            np.savez(path, **found)
+        for name, _, own in self._parts():
+            found |= {f"{name}/{key}": a for key, a in own.arrays().items()}
+        return found
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animations and plots of all phases, each in its tab; opens without network or server."""
@@ -239,7 +224,7 @@ class PhasesSolution(Solved):
         for part, when in zip(self.chain.segments[1::2], times, strict=False):
             k = part.where.start
             gaps = np.abs(residuals.gap[k])
-            of = units.x_at(k + 1)
+            of = units.x[k + 1]
             for j in np.flatnonzero(~(gaps <= tolerance * np.maximum(1.0, of))):
                 found.append(Violation(part.stages.x_names[j], when, float(gaps[j])))
         found += self._violated_across(tolerance)
@@ -263,49 +248,24 @@ class PhasesSolution(Solved):
                 found.append(Violation(f"across: {row.name}", self.duration, amount))
         return found
 
-    def summary(self) -> str:
-        """A short report of all phases."""
+    def _report(self) -> list[str]:
         lines = [f"{self.status}: cost {self.cost:.10g}, duration {self.duration:.6g} s"]
-        for name, motion in self.items():
-            own = motion.solution
+        for name, begin, own in self._parts():
             lines.append(
-                f"{name}: {motion.duration:.6g} s from {motion.time[0]:.6g} s, cost {own.cost:.6g}; {own.transcription}, "
+                f"{name}: {own.duration:.6g} s from {begin:.6g} s, cost {own.cost:.6g}; {own.transcription}, "
                 f"{own.steps} steps; {own.check}"
             )
         seconds = self.seconds.get("total", np.nan)
         lines.append(f"{self.solver}, {self.iterations} iterations, {seconds:.3g} s")
-        lines.append(f"largest residual {self.infeasibility:.1e}")
-        if not self.success:
-            lines.append(self.diagnosis())
-        elif self.message != "solved":
-            lines.append(self.message)
-        return "\n".join(lines)
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls of all phases over time."""
-        from alembert.optimal.report import plot_phases
-
-        return plot_phases(self, path)
+        return [*lines, f"largest residual {self.infeasibility:.1e}"]
 
     def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
         """Of all phases, by their names."""
-        said: list[str] = []
-        active: list[str] = []
-        with_edges: list[str] = []
-        for name, motion in self.items():
-            own = motion.solution
-            linear = linearise(own.stages, own._outcome.iterate)
-            lines = redundant(own.stages, linear, motion.time, reach=False)
-            lines += unscaled(own.stages, linear, motion.time)
-            said += [f"{name}: {line}" for line in lines[:most]]
-            y = np.abs(own._outcome.iterate.path.y).max(axis=0, initial=0.0)
-            active += [
-                f"{name}: {bound}"
-                for bound, size in zip(own.stages.path_names, y, strict=True)
-                if size > 1e-4
-            ]
-            with_edges += [f"{name}: {line}" for line in edges(motion.problem)]
-        return said, active, with_edges
+        found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        for name, begin, own in self._parts():
+            for lines, more in zip(found, own._details(most, begin, alone=False), strict=True):
+                lines += [f"{name}: {line}" for line in more]
+        return found
 
     def __repr__(self) -> str:
         spans = ", ".join(f"{name} {motion.duration:.6g} s" for name, motion in self._motions.items())
@@ -332,12 +292,10 @@ def _part(outcome: Outcome, chain: Chain, own: Stages, where: slice, k: int) -> 
     iterate = Iterate(x, u, z, path, last, costates, sigma, eta)
     residuals = outcome.residuals
     units = replace(Units.ones(own), cost=outcome.units.cost)
-    if outcome.units.own:
-        whole = dict(zip((s.start for s, _ in outcome.units.own), outcome.units.parts, strict=True))[
-            where.start
-        ]
-        for name, size in (("x", n), ("u", m), ("z", nz), ("c", nz), ("d", nd)):
-            getattr(units, name)[...] = getattr(whole, name)[:size]
+    whole = next(part for part in outcome.units.parts if part.where.start == where.start)
+    for name, size in (("x", n), ("u", m), ("z", nz), ("c", nz), ("d", nd)):
+        getattr(units.parts[0], name)[...] = getattr(whole, name)[:size]
+    units.settle()
     return replace(
         outcome,
         iterate=iterate,

@@ -1,15 +1,16 @@
-"""From phases to their solution: meshes, guess, solver, and meshes that refine themselves."""
+"""From phases to their solution: meshes, guess, solver."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
@@ -17,22 +18,18 @@ from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Iterate, Warm, interrupts_kept, jump_remark, turns_too_far
+from alembert.optimal.outcome import Warm, interrupts_kept, jump_remark, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
-from alembert.optimal.refinement import Meshes, refine_by_parts
+from alembert.optimal.refinement import Meshes
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import (
     LARGEST_EXACT,
     SolverOptions,
     Transcribed,
-    check,
-    check_options,
     in_time,
     no_nearer,
     remarks,
-    unreached,
-    waves,
 )
 
 if TYPE_CHECKING:
@@ -59,49 +56,19 @@ class TranscribedPhases(Transcribed):
             self._evaluations[exact] = ChainEvaluation(self.chain, exact=exact)  # type: ignore[assignment]
         return self._evaluations[exact]
 
-    def _lost(self, it: Iterate) -> list[str]:
-        """In any phase for itself."""
-        found = []
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            x = it.x[where.start : where.stop + 1, : own.chart.point]
-            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
-            found += unreached(own, replace(it, x=x, u=u, z=z))
-        return found
 
-    def _waves(self, size: float, turns: float) -> Array:
-        wave = np.zeros((self.chain.count, self.chain.sizes[1]))
-        for own, where in zip(self.chain.phases, self.chain.wheres, strict=True):
-            wave[where, : own.sizes[1]] = waves(own, size, turns)
-        return wave
-
-
-def solve_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
-    options = _options(given)
+def solve_phases(phases: Phases, meshes: Meshes, guess: Any, given: Mapping[str, Any]) -> PhasesSolution:
+    names = [field.name for field in fields(SolverOptions)]
+    for name in given:
+        if name not in names:
+            raise ArgumentError(unknown("Phases.solve: no option", name, names))
+    options = SolverOptions(**given)
     with interrupts_kept():
-        for name, count in counts.items():
-            check(
-                count,
-                options.solver,
-                options.tolerance,
-                options.iterations,
-                options.hessian,
-                options.time_limit,
-            )
-            check_options(options.solver, options.options)
-            if schemes[name] == "splines":
+        for name, count in meshes.counts.items():
+            whole("solve", "steps", count, "a positive number of intervals")
+            if meshes.schemes[name] == "splines":
                 raise UnsupportedError("Phases.solve: transcription 'splines' has no stages; choose another")
-        if options.solver != "sweep" and options.hessian == "gauss-newton":
-            raise UnsupportedError(
-                f"Phases.solve: {options.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
-            )
-        chain = phases.chain(counts, schemes, meshes)
+        chain = phases.chain(meshes.counts, meshes.schemes, meshes.nodes)
         first, *later = phases.phases.values()
         is_open = chain.clocks or any(problem.plant.controls or problem.design for problem in later)
         if first.is_determined and not is_open:
@@ -145,17 +112,6 @@ def _remark(found: PhasesSolution) -> None:
             found.remark(f"{name}: {text}")
 
 
-def _options(given: Mapping[str, Any]) -> SolverOptions:
-    known: dict[str, Any] = {
-        **{"solver": "sweep", "hessian": "auto", "tolerance": 1e-8, "iterations": 500},
-        **{"progress": None, "time_limit": None, "options": None},
-    }
-    for name in given:
-        if name not in known:
-            raise ArgumentError(unknown("Phases.solve: no option", name, known))
-    return SolverOptions(**(known | dict(given)))
-
-
 def _same(one: Chain, other: Chain) -> bool:
     """Whether states, controls and multipliers of the one are those of the other."""
     if one.names != other.names or one.count != other.count:
@@ -173,7 +129,7 @@ def _same(one: Chain, other: Chain) -> bool:
 
 def _warm(solution: PhasesSolution) -> Warm | None:
     it, units = solution._outcome.iterate, solution._outcome.units
-    if not solution.converged or not units.own:
+    if not solution.converged:
         return None
     bounds = (it.path.low, it.path.high, it.last.low, it.last.high)
     return Warm(it.costates, it.sigma, it.eta, *bounds, units)
@@ -269,28 +225,3 @@ def _carry(chain: Chain, x: Array) -> None:
         value = float(item.number(own)(x[node, : own.chart.point], s, own.parameters))
         for k in range(node + 1 if item.at_end else node, chain.count + 1):
             x[k, chain.carried_place(k) + j] = value
-
-
-# --- meshes -------------------------------------------------------------------------------------------------------------
-
-
-def refined_phases(
-    phases: Phases,
-    counts: Mapping[str, int],
-    schemes: Mapping[str, str | None],
-    meshes: Mapping[str, Any],
-    guess: Any,
-    accuracy: Any,
-    refine: str,
-    given: Mapping[str, Any],
-) -> PhasesSolution:
-    """As `alembert.optimal.refinement` does for one problem: every phase is cut where it is off, until none is."""
-
-    def solve(now: Meshes, start: Any, left: float | None) -> tuple[PhasesSolution, dict[str, Solution]]:
-        own = {**given, "time_limit": left}
-        solution = solve_phases(phases, now.counts, now.schemes, now.nodes, start, own)
-        return solution, {name: motion.solution for name, motion in solution.items()}
-
-    first = Meshes(dict(counts), dict(schemes), dict(meshes))
-    found: PhasesSolution = refine_by_parts(solve, first, guess, accuracy, refine, given.get("time_limit"))
-    return found

@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.optimal.closure import Closure, solve
+from alembert.optimal.closure import Closure
 from alembert.simulate.elements import Elements, Places
 from alembert.simulate.sensors import Instrument, Measured
+from alembert.sweeps.dynamics import Factor
 from alembert.sweeps.form import ModelForm, form_of
 
 if TYPE_CHECKING:
@@ -161,13 +163,16 @@ class Moment:
     `speed("elbow")` and `effort("elbow")`, `frame("tip")`, `velocity("tip")`, what a sensor reads by `reading("imu")`, and
     `model.symbolic` for anything else. For a system of the user's:
     `t`, and every state and control as an attribute under its name. `parameters` are those of the model or
-    system, `duration` the whole time.
+    system, `duration` the whole time. Speeds that follow from momenta are made when they are asked for (`_speeds`).
     """
 
     def __init__(self, **known: Any) -> None:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
+        if "_speeds" in self.__dict__:
+            self.__dict__["v"] = self.__dict__.pop("_speeds")()
+            return getattr(self, name)
         if name in ("_model", "_parameters"):
             raise AttributeError(
                 "this is a moment of a System, which has no joints and frames; name its states"
@@ -236,16 +241,6 @@ def names_of(what: str, given: Any) -> tuple[str, ...]:
     return names
 
 
-def _finite_number(name: str, given: Any) -> float:
-    try:
-        value = float(given)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not np.isfinite(value):
-        raise ArgumentError(f"System: parameter {name!r} is {given!r}, expected a finite number")
-    return value
-
-
 class Plant(Protocol):
     """What a transcription needs."""
 
@@ -290,7 +285,10 @@ class System:
             names_of("System: controls", controls),
         )
         self.units = dict(units or {})
-        self.parameters = tuple((str(k), _finite_number(k, v)) for k, v in (parameters or {}).items())
+        self.parameters = tuple(
+            (str(k), real("System", f"parameter {k!r}", value, "a finite number"))
+            for k, value in (parameters or {}).items()
+        )
         names = [*self.states, *self.controls, *(k for k, _ in self.parameters)]
         for given in names:
             if not str(given).isidentifier() or given in RESERVED:
@@ -431,7 +429,7 @@ class Mechanics:
         return Moment(
             t=t,
             q=x[:nq],
-            v=x[nq:],
+            _speeds=lambda: self.speeds(x, p),
             tau=self.effort(u),
             controls=u,
             parameters=p[: p.numel() - len(self.numbers)],
@@ -454,7 +452,7 @@ class Mechanics:
             return free
         G = self.closure.jacobian(q, p)
         Y = tree.inverse_mass_matrix(q, parameters=known) @ G.T
-        return free + Y @ solve(G @ Y, self.closure.accelerations(t, q, v, p) - G @ free)
+        return free + Y @ Factor(G @ Y).solve(self.closure.accelerations(t, q, v, p) - G @ free)
 
 
 class Momenta(Mechanics):
@@ -470,10 +468,6 @@ class Momenta(Mechanics):
     def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
         nq = self.model.nq
         return self.shared.symbolic.solve_mass_matrix(x[:nq], x[nq:], parameters=self.shared_values(p))
-
-    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
-        point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
-        return super().moment(t, point, u, p, **more)
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """q' = v, p' = tau - bias(q, v) + M' v; with what else holds, M a + M' v."""

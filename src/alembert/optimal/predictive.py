@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import real
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledResult, CompiledSolver
 from alembert.optimal.plant import Mechanics, depends_on_time
 from alembert.optimal.solution import Solution
-from alembert.optimal.solve import check
+from alembert.optimal.solve import SolverOptions
 from alembert.simulate import Sampled
 
 if TYPE_CHECKING:
@@ -128,15 +129,13 @@ class PredictiveController:
                 "PredictiveController: forces or gravity depend on the time, which begins at 0 in every sample; give the "
                 "problem such that do not"
             )
-        for name, value in (("period", period), ("delay", delay)):
-            positive = isinstance(value, int | float) and np.isfinite(value) and value >= 0
-            if not positive or (name == "period" and value == 0):
-                raise ArgumentError(f"PredictiveController: {name} is {value!r}, expected seconds")
+        real("PredictiveController", "period", period, "seconds", over=0.0)
+        real("PredictiveController", "delay", delay, "seconds", least=0.0)
         if reads and estimate is None:
             raise ArgumentError(
                 "PredictiveController: reads needs `estimate`, a function of t and what the sensors gave, to q and v"
             )
-        check(1, "sweep", tolerance, iterations, "auto", time_limit)
+        SolverOptions(tolerance=tolerance, iterations=iterations, time_limit=time_limit)
         if not (isinstance(feasible, int | float) and feasible >= 0):
             raise ArgumentError(
                 f"PredictiveController: feasible is {feasible!r}, expected a number from 0 on"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledSolver
@@ -22,7 +23,7 @@ from alembert.optimal.outcome import Iteration, interrupts_kept
 from alembert.optimal.plant import FREE, Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.solution import Solution
-from alembert.optimal.solve import SolverOptions, Transcribed, check, read_nodes
+from alembert.optimal.solve import SolverOptions, Transcribed, read_nodes
 from alembert.optimal.solver_source import SolverSource
 from alembert.optimal.stages import Ends, Stages
 
@@ -41,7 +42,8 @@ class PreparedProblem:
         nodes: Any = None,
         hessian: str = "auto",
     ) -> None:
-        check(steps, "sweep", 1e-8, 0, hessian)
+        steps = whole("solve", "steps", steps, "a positive number of intervals")
+        SolverOptions(hessian=hessian)
         if transcription == "splines":
             raise UnsupportedError(
                 "prepare: transcription 'splines' has a solver of its own; use problem.solve()"
@@ -53,8 +55,8 @@ class PreparedProblem:
             )
         self.problem, self._hessian = problem, hessian
         with interrupts_kept():
-            own = read_nodes(int(steps), nodes)
-            self.transcribed = Transcribed(problem, transcription, int(steps), own, at_run_time=True)
+            own = read_nodes(steps, nodes)
+            self.transcribed = Transcribed(problem, transcription, steps, own, at_run_time=True)
             self.transcribed.evaluation(self.transcribed.is_exact(hessian, "sweep"))
 
     def __repr__(self) -> str:
@@ -89,7 +91,7 @@ class PreparedProblem:
         states and controls that have some, and by name those of `path`. The numbers of other starts and ends are not checked
         against limits.
         """
-        check(1, "sweep", tolerance, iterations, self._hessian, time_limit)
+        options = SolverOptions("sweep", self._hessian, tolerance, iterations, progress, time_limit)
         if not (isinstance(shift, int | float | np.number) and 0 <= shift < np.inf):
             raise ArgumentError(f"prepared.solve: shift is {shift!r}, expected seconds, 0 or more")
         with interrupts_kept():
@@ -103,7 +105,6 @@ class PreparedProblem:
                 parameters=np.concatenate([problem.parameters, Ends(problem).values()]),
                 numbers=numbers,
             )
-            options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress, time_limit)
             return self.transcribed.solve(
                 problem, stages, guess, options, is_judged=False, shift=float(shift)
             )
@@ -147,7 +148,7 @@ class PreparedProblem:
         It is what `solve` does from a solution nearby, without second-order corrections and restoration: for samples of a
         controller and for families of problems, not for a first solution. Equations along the path are not for it.
         """
-        check(1, "sweep", tolerance, iterations, self._hessian, None)
+        SolverOptions(tolerance=tolerance, iterations=iterations)
         if not 1 <= iterations <= MOST_ITERATIONS:
             raise ArgumentError(
                 f"prepared.compile: iterations is {iterations}, expected 1 to {MOST_ITERATIONS}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import numbers
+from alembert.arguments import numbers, real
 from alembert.errors import ArgumentError, ModelError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -256,12 +256,7 @@ class Problem:
         for name, value in (given or {}).items():
             if name not in values:
                 raise ArgumentError(unknown("Problem: no parameter", name, values))
-            try:
-                values[name] = float(value)
-            except (TypeError, ValueError):
-                values[name] = np.nan
-            if not np.isfinite(values[name]):
-                raise ArgumentError(f"Problem: parameter {name!r} is {value!r}, expected a finite number")
+            values[name] = real("Problem", f"parameter {name!r}", value, "a finite number")
         own = [np.ravel(value) for value in self.input_values.values()]
         return np.concatenate([np.array(list(values.values()), dtype=float), *own])
 

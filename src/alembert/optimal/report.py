@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-    from alembert.optimal.phases_solution import PhasesSolution
     from alembert.optimal.solution import Solution, Solved
 
 Array = np.ndarray
@@ -204,26 +203,42 @@ def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def plot(solution: Solution, path: str | Path | None = None) -> Figure:
-    """States and controls over time, with limits."""
-    shown = panels(solution)
-    figure = new_figure("solution.plot", 7, 0.6 + 2.0 * len(shown))
-    axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
+def plot(solution: Solved, path: str | Path | None = None) -> Figure:
+    """States and controls over time, with limits; of phases over the time of the whole, with a line where they meet."""
+    parts = solution._parts()
+    rows: dict[str, list[tuple[Array, Panel]]] = {}
+    for _, begin, own in parts:
+        for panel in panels(own):
+            rows.setdefault(panel.label, []).append((begin + panel.time, panel))
+    figure = new_figure("solution.plot", 7, 0.6 + 2.0 * len(rows))
+    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
     styles = ["-", "--", ":", "-."]
-    for ax, panel in zip(axes[:, 0], shown, strict=True):
-        for k, (name, x) in enumerate(panel.lines.items()):
-            (line,) = ax.plot(panel.time, x, styles[k % 4], label=plain(name))
-            for bound in panel.bounds.get(name, ()):
-                if np.isfinite(bound) and _is_near(bound, x):
-                    ax.axhline(bound, color=line.get_color(), linewidth=0.8, alpha=0.5, linestyle=(0, (8, 3)))
-        ax.set_ylabel(plain(panel.label), fontsize=8)
+    for ax, (label, shown) in zip(axes, rows.items(), strict=True):
+        drawn: dict[str, Any] = {}
+        for time, panel in shown:
+            for name, x in panel.lines.items():
+                style = {"linestyle": styles[len(drawn) % 4], "label": plain(name)}
+                if name in drawn:
+                    style = {"linestyle": drawn[name].get_linestyle(), "color": drawn[name].get_color()}
+                (line,) = ax.plot(time, x, **style)
+                drawn.setdefault(name, line)
+                for bound in panel.bounds.get(name, ()):
+                    if np.isfinite(bound) and _is_near(bound, x):
+                        ends = {"linewidth": 0.8, "alpha": 0.5, "linestyle": (0, (8, 3))}
+                        ax.hlines(bound, time[0], time[-1], line.get_color(), **ends)
+        ax.set_ylabel(plain(label), fontsize=8)
         ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.grid(alpha=0.3)
-    axes[-1, 0].set_xlabel("time [s]")
-    axes[0, 0].set_title(
-        f"cost {solution.cost:.6g}, {solution.duration:.4g} s, {solution.steps} steps of {solution.transcription}",
-        fontsize=9,
-    )
+        for _, begin, own in parts if len(parts) > 1 else ():
+            ax.axvline(begin + own.duration, color="0.6", linewidth=0.8)
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 30, "fontsize": 7}
+    for name, begin, own in parts:
+        if name:
+            axes[0].annotate(plain(name), (begin, 1.06), **place, ha="left", va="bottom")
+        else:
+            steps = f"{own.steps} steps of {own.transcription}"
+            axes[0].set_title(f"cost {own.cost:.6g}, {own.duration:.4g} s, {steps}", fontsize=9)
+    axes[-1].set_xlabel("time [s]")
     return save(figure, path)
 
 
@@ -278,34 +293,6 @@ def _rounds(solution: Any) -> dict[str, list[Any]]:
     if isinstance(meshes[0], dict):
         return {name: [mesh[name] for mesh in meshes] for name in meshes[0]}
     return {"": list(meshes)}
-
-
-def plot_phases(solution: PhasesSolution, path: str | Path | None = None) -> Figure:
-    """States and controls of all phases over the time of the whole, with a line where phases meet."""
-    rows: dict[str, list[tuple[Array, Panel]]] = {}
-    for _, motion in solution.items():
-        for panel in panels(motion.solution):
-            rows.setdefault(panel.label, []).append((motion.time[0] + panel.time, panel))
-    figure = new_figure("solution.plot", 7, 0.8 + 1.8 * len(rows))
-    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, (label, parts) in zip(axes, rows.items(), strict=True):
-        colors: dict[str, Any] = {}
-        for time, panel in parts:
-            for name, x in panel.lines.items():
-                (line,) = ax.plot(
-                    time, x, color=colors.get(name), label=None if name in colors else plain(name)
-                )
-                colors.setdefault(name, line.get_color())
-        for _, motion in solution.items():
-            ax.axvline(motion.time[-1], color="0.6", linewidth=0.8)
-        ax.set_ylabel(plain(label), fontsize=8)
-        ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        ax.grid(alpha=0.3)
-    for name, motion in solution.items():
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 30, "fontsize": 7}
-        axes[0].annotate(plain(name), (motion.time[0], 1.06), **place, ha="left", va="bottom")
-    axes[-1].set_xlabel("time [s]")
-    return save(figure, path)
 
 
 def _is_near(bound: float, x: Array) -> bool:

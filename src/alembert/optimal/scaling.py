@@ -18,10 +18,9 @@ corners then takes two or three times the iterations in one of them.
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,15 +43,34 @@ STILL = 1e-3
 
 
 @dataclass
-class Units:
-    """Of states (as tangent vectors), controls, z, c, d, and of the rows at both ends; arrays that stay where they are.
+class PartUnits:
+    """Of a part of the stages, which is `where` among all: of x, u, z, c and d, and between phases of the next x."""
 
-    Where there are phases, each of the `parts` of the stages has its own, and x, u, z, c and d are those of all nodes and
-    stages, with them as the first axis.
+    where: slice
+    stage: Array
+    """all of them, one after the other"""
+    x: Array
+    u: Array
+    z: Array
+    c: Array
+    d: Array
+    next_x: Array
+
+    @classmethod
+    def ones(cls, part: Segment) -> PartUnits:
+        n, m, nz, nd = part.stages.sizes
+        stage = np.ones(n + m + 2 * nz + nd + (n if part.stages.following is not None else 0))
+        return cls(part.where, stage, *np.split(stage, list(accumulate((n, m, nz, nz, nd)))))
+
+
+@dataclass
+class Units:
+    """Of states (as tangent vectors) at all nodes, of controls, z, c and d of all stages, and of the rows at both ends.
+
+    Arrays stay where they are; what the `parts` of the stages have is said once, `settle` hands it on.
     """
 
-    stage: Array
-    """of x, u, z, c and d, one after the other; between phases then of the next x"""
+    parts: list[PartUnits]
     ends: Array
     """of the first and the last x, of the equations at the start and at the end, and of the bounds there"""
     x: Array
@@ -65,53 +83,25 @@ class Units:
     bounded: Array
     cost: float = 1.0
     """the factor of the cost"""
-    own: list[tuple[slice, Units]] = field(default_factory=list)
-    """of the parts, where there are phases"""
 
     @classmethod
     def ones(cls, stages: Stages) -> Units:
-        n, m, nz, nd = stages.sizes
+        N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last = len(stages.start_names), len(stages.end_names)
-        sizes = (n, m, nz, nd, first, last)
         ends = np.ones(2 * n + first + last + len(stages.end_bounded))
-        if len(stages.parts) == 1:
-            stage = np.ones(n + m + 2 * nz + nd + (n if stages.following is not None else 0))
-            return cls._parted(stage, ends, sizes)
-        N, places = stages.count, (2 * n, 2 * n + first, 2 * n + first + last, len(ends))
+        _, start, end, bounded = np.split(ends, list(accumulate((2 * n, first, last))))
         x, u, z, c, d = np.ones((N + 1, n)), *(np.ones((N, k)) for k in (m, nz, nz, nd))
-        own = [(part.where, cls.ones(part.stages)) for part in stages.parts]
-        start, end, bounded = (ends[i:j] for i, j in pairwise(places))
-        return cls(np.empty(0), ends, x, u, z, c, d, start, end, bounded, own=own)
-
-    @classmethod
-    def _parted(cls, stage: Array, ends: Array, sizes: tuple[int, ...]) -> Units:
-        n, m, nz, nd, first, last = sizes
-        x, u, z, c, d = (stage[i:j] for i, j in pairwise((0, *accumulate((n, m, nz, nz, nd)))))
-        behind = (2 * n, 2 * n + first, 2 * n + first + last, len(ends))
-        start, end, bounded = (ends[i:j] for i, j in pairwise(behind))
-        return cls(stage, ends, x, u, z, c, d, start, end, bounded)
-
-    @property
-    def parts(self) -> list[Units]:
-        return [part for _, part in self.own] or [self]
-
-    @property
-    def next_x(self) -> Array:
-        """Between phases, of the x that follows; else empty."""
-        return self.stage[sum(len(a) for a in (self.x, self.u, self.z, self.c, self.d)) :]
+        return cls([PartUnits.ones(part) for part in stages.parts], ends, x, u, z, c, d, start, end, bounded)
 
     @property
     def after(self) -> Array:
         """Of the x at the end of each stage."""
-        return self.x if self.x.ndim == 1 else self.x[1:]
+        return self.x[1:]
 
-    def x_at(self, k: int) -> Array:
-        """Of the state at node k."""
-        return self.x if self.x.ndim == 1 else self.x[k]
-
+    @property
     def of_stages(self) -> tuple[Array, Array, Array]:
         """Of x at the beginning of stages, of u and z."""
-        return self.x if self.x.ndim == 1 else self.x[:-1], self.u, self.z
+        return self.x[:-1], self.u, self.z
 
     def reset(self) -> None:
         for part in self.parts:
@@ -121,24 +111,19 @@ class Units:
 
     def settle(self) -> None:
         """The arrays of all stages, and of x at the ends, from those of the parts."""
-        for where, part in self.own:
+        for part in self.parts:
             for name in ("x", "u", "z", "c", "d"):
-                getattr(self, name)[where] = getattr(part, name)
-        for (_, part), (_, following) in pairwise(self.own):
+                getattr(self, name)[part.where] = getattr(part, name)
+        for part, following in pairwise(self.parts):
             part.next_x[...] = following.x[: len(part.next_x)]
-        if self.own:
-            self.x[-1] = self.own[-1][1].x
-        n = self.x.shape[-1]
-        self.ends[:n], self.ends[n : 2 * n] = self.x_at(0), self.x_at(-1)
+        self.x[-1] = self.parts[-1].x
+        n = self.x.shape[1]
+        self.ends[:n], self.ends[n : 2 * n] = self.x[0], self.x[-1]
 
     def copied(self) -> Units:
         """In arrays of their own."""
-        if self.own:
-            return copy.deepcopy(self)
-        sizes = tuple(len(a) for a in (self.x, self.u, self.z, self.d, self.start, self.end))
-        found = Units._parted(self.stage.copy(), self.ends.copy(), sizes)
-        found.cost = self.cost
-        return found
+        arrays: Any = {name: a.copy() for name, a in vars(self).items() if isinstance(a, np.ndarray)}
+        return replace(self, parts=[replace(p, stage=p.stage.copy()) for p in self.parts], **arrays)
 
     def copy(self, other: Units) -> None:
         for part, given in zip(self.parts, other.parts, strict=True):
@@ -155,7 +140,7 @@ def measure(newton: Newton) -> None:
         if part.stages.following is not None:
             between.append((part, own, units.parts[k - 1], units.parts[k + 1]))
             continue
-        found = _of_part(newton, part, newton.tangents[k].is_plain)
+        found = _of_part(newton, part, newton._parts[k].is_plain)
         for name, values in found.items():
             getattr(own, name)[: len(values)] = values
         if part.stages.own is not None:
@@ -166,9 +151,9 @@ def measure(newton: Newton) -> None:
     start, end, bounded = (
         (np.abs(C) * x).max(axis=1, initial=0.0)
         for C, x in (
-            (newton.first.C, units.x_at(0)),
-            (newton.last.C, units.x_at(-1)),
-            (newton.of_end, units.x_at(-1)),
+            (newton.first.C, units.x[0]),
+            (newton.last.C, units.x[-1]),
+            (newton._end_D, units.x[-1]),
         )
     )
     width = stages.end_upper - stages.end_lower
@@ -177,14 +162,14 @@ def measure(newton: Newton) -> None:
     units.ends[2 * units.x.shape[-1] :] = _known(np.concatenate([start, end, bounded]))
 
 
-def _carried(newton: Newton, part: Segment, units: Units) -> None:
+def _carried(newton: Newton, part: Segment, units: PartUnits) -> None:
     """What is only carried from phase to phase has the size that it has in the guess."""
     first, last = part.stages.own.chart.tangent, part.stages.chart.tangent  # type: ignore[union-attr]
     places = [part.stages.point_place(0, j) for j in range(first, last)]
     units.x[first:] = _known(np.abs(newton.it.x[:, places]).max(axis=0, initial=0.0))
 
 
-def _between(newton: Newton, part: Segment, units: Units, x: Array, after: Array) -> None:
+def _between(newton: Newton, part: Segment, units: PartUnits, x: Array, after: Array) -> None:
     """Of a stage between phases, from those of the states on both sides."""
     where = part.where
     units.x[...] = x
@@ -218,8 +203,8 @@ class _Measured:
         inputs = [*range(n), *range(full, full + m)] if full > n else slice(n + m)
         return cls(
             *(stages, x, newton.it.u[where, :m], lin.A[where, :n, :n], lin.B[where, :n, :m]),
-            *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton.by_z[where, :nz][:, :, inputs]),
-            *(newton.of_z[where, :nz, :nz], is_plain),
+            *(lin.b[where, :n], lin.D[where, :nd][:, :, inputs], newton._Z[where, :nz][:, :, inputs]),
+            *(newton._G[where, :nz, :nz], is_plain),
         )
 
 
@@ -263,9 +248,9 @@ def _of_part(newton: Newton, part: Segment, is_plain: bool) -> dict[str, Array]:
 def cost_size(newton: Newton) -> float:
     """By how much the cost changes in all stages together, along its slope and along its curvature, in units of `units`."""
     lin = newton.linear
-    w = np.concatenate(newton.units.of_stages(), axis=-1)
-    slope = float((np.abs(newton.of_cost) * w).max(axis=1, initial=0.0).sum())
-    last = float((np.abs(newton.of_final) * newton.units.x_at(-1)).max(initial=0.0))
+    w = np.concatenate(newton.units.of_stages, axis=-1)
+    slope = float((np.abs(newton._g) * w).max(axis=1, initial=0.0).sum())
+    last = float((np.abs(newton._gradient) * newton.units.x[-1]).max(initial=0.0))
     Q, R = (np.abs(a.diagonal(axis1=1, axis2=2)) for a in (lin.Q, lin.R))
     Q, R = Q * newton.units.x**2, R * newton.units.u**2
     curved = float(Q.max(axis=1, initial=0.0).sum() + R.max(axis=1, initial=0.0).sum())

@@ -122,7 +122,7 @@ def classical_step(slope: Callable[[int, ca.SX], ca.SX], h: ca.SX, size: int) ->
     return h * sum((float(b) * k for b, k in zip(CLASSICAL.b, slopes, strict=True)), ca.SX.zeros(size))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Projected:
     """`base`, then (1) and (2).
 
@@ -140,30 +140,11 @@ class Projected:
     """
 
     base: Transcription
+    closes: bool = True
 
-    @property
-    def name(self) -> str:
-        return self.base.name
-
-    @property
-    def order(self) -> int:
-        return self.base.order
-
-    @property
-    def points(self) -> int:
-        return self.base.points
-
-    @property
-    def node_controls(self) -> bool:
-        return self.base.node_controls
-
-    @property
-    def places(self) -> tuple[float, ...]:
-        return self.base.places
-
-    @property
-    def closes(self) -> bool:
-        return True
+    def __post_init__(self) -> None:
+        self.name, self.order, self.places = self.base.name, self.base.order, self.base.places
+        self.points, self.node_controls = self.base.points, self.base.node_controls
 
     def plant(self, problem: Problem) -> Plant:
         return self.base.plant(problem)

@@ -84,12 +84,24 @@ class Solved:
         "coarse" is an optimum of the mesh (see `accuracy`), "inaccurate" off by more than ten times the accuracy that was
         asked for (see `estimate`).
         """
+        if self._is_of_the_mesh:
+            return "coarse"
         return "inaccurate" if self._misses else self._status
 
     @property
     def message(self) -> str:
         """The status in words, and what else is to be known."""
-        return self._message
+        known = [f"{name}: {text}" if name else text for name, e in self._judged() for text in e.remarks]
+        solver = [] if self._is_of_the_mesh and self._message == "solved" else [self._message]
+        return "; ".join((*solver, *known))
+
+    def _judged(self) -> list[tuple[str, MeshErrors]]:
+        """What meshes make of the problem, by phase; that of a single problem under ""."""
+        raise NotImplementedError
+
+    @property
+    def _is_of_the_mesh(self) -> bool:
+        return any(errors.is_coarse for _, errors in self._judged())
 
     @property
     def success(self) -> bool:
@@ -130,10 +142,34 @@ class Solved:
 
     def summary(self) -> str:
         """A short report."""
+        lines = self._report()
+        if not self.success:
+            lines.append(self.diagnosis())
+        elif self.message != "solved":
+            lines.append(self.message)
+        return "\n".join(lines)
+
+    def _report(self) -> list[str]:
+        """Lines of the report on a solution."""
+        raise NotImplementedError
+
+    def _parts(self) -> list[tuple[str, float, Solution]]:
+        """Solutions of single problems with the names of their phases, and when these begin [s]."""
         raise NotImplementedError
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls over time."""
+        """States and controls over time, of all phases where there are some, with limits that are near."""
+        from alembert.optimal.report import plot
+
+        return plot(self, path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the motion, of all phases where there are some, as .npz, which `guess=` reads again."""
+        with writing(path):
+            np.savez(path, **self.arrays())
+
+    def arrays(self) -> dict[str, Any]:
+        """What `save` writes."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -185,21 +221,10 @@ class Solution(Solved):
         if outcome is None:
             return 0.0
         known = (k for k, label in enumerate(self.stages.path_names) if label.partition(" (")[0] == name)
-        return float(outcome.units.d[k]) if (k := next(known, None)) is not None else 0.0
+        return float(outcome.units.d[0, k]) if (k := next(known, None)) is not None else 0.0
 
-    @property
-    def _is_of_the_mesh(self) -> bool:
-        return self._is_judged and self.converged and self.accuracy.is_coarse
-
-    @property
-    def status(self) -> str:
-        return "coarse" if self._is_of_the_mesh else super().status
-
-    @property
-    def message(self) -> str:
-        known = self.accuracy.remarks if self._is_judged and self.converged else []
-        solver = [] if self._is_of_the_mesh and self._message == "solved" else [self._message]
-        return "; ".join((*solver, *known))
+    def _judged(self) -> list[tuple[str, MeshErrors]]:
+        return [("", self.accuracy)] if self._is_judged and self.converged else []
 
     @property
     def steps(self) -> int:
@@ -256,7 +281,7 @@ class Solution(Solved):
         """(N + 1, nv)"""
         model = self._model("v")
         rest = self._points[:, model.nq :]
-        if not isinstance(self.stages.plant, Momenta):
+        if not self._in_momenta:
             return rest
         return self._tree.solve_mass_matrix(self.q, rest, parameters=self.problem.parameter_values)
 
@@ -264,11 +289,16 @@ class Solution(Solved):
     def momenta(self) -> Array:
         """Generalised momenta M(q) v, (N + 1, nv); with DMOC those of the discrete Legendre transform."""
         model = self._model("momenta")
-        if isinstance(self.stages.plant, Momenta):
+        if self._in_momenta:
             return self._points[:, model.nq :]
         return np.einsum(
             "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
         )
+
+    @property
+    def _in_momenta(self) -> bool:
+        """Whether the transcription has (q, p) for points."""
+        return isinstance(self.stages.plant, Momenta)
 
     @property
     def _tree(self) -> Model:
@@ -308,7 +338,7 @@ class Solution(Solved):
     def state_units(self) -> Array | None:
         """How far states are expected to go, as the solver has it; None where it has none."""
         outcome = getattr(self, "_outcome", None)
-        return None if outcome is None else outcome.units.x[: self.problem.plant.chart.tangent]
+        return None if outcome is None else outcome.units.x[0, : self.problem.plant.chart.tangent]
 
     @property
     def _memory(self) -> slice:
@@ -320,7 +350,7 @@ class Solution(Solved):
         """(N, nv): of all degrees of freedom over each interval [N m, N]."""
         model = self._model("efforts")
         tau = np.zeros((self.steps, model.nv))
-        tau[:, list(self.stages.plant.driven)] = self.controls  # type: ignore[attr-defined]
+        tau[:, list(self.problem.plant.driven)] = self.controls  # type: ignore[union-attr]
         return tau
 
     def _model(self, what: str) -> Model:
@@ -442,7 +472,7 @@ class Solution(Solved):
                 found.append(Violation(names[j], float(times[i]), float(sizes[i, j])))
 
         T = self.time
-        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:], units.x)
+        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:], units.after)
         collect(stages.z_names, values.implicit, T[:-1], units.c)
         outside = np.maximum(stages.lower - values.path, values.path - stages.upper)
         collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1], units.d)
@@ -456,12 +486,15 @@ class Solution(Solved):
         collect(names, np.maximum(outside, 0)[None], T[-1:], units.bounded)
         return sorted(found, key=lambda v: -v.amount)
 
-    def _details(self, most: int) -> tuple[list[str], list[str], list[str]]:
-        it = self._outcome.iterate
+    def _details(
+        self, most: int, begin: float = 0.0, *, alone: bool = True
+    ) -> tuple[list[str], list[str], list[str]]:
+        """`begin`: of a phase [s], which is not `alone`."""
+        it, time = self._outcome.iterate, begin + self.time
         linear = linearise(self.stages, it)
-        said = redundant(self.stages, linear, self.time, reach=not self.success)[:most]
-        said += unscaled(self.stages, linear, self.time)[:most]
-        if self.converged:
+        said = redundant(self.stages, linear, time, reach=alone and not self.success)[:most]
+        said += unscaled(self.stages, linear, time)[:most]
+        if alone and self.converged:
             said += [str(arc) for arc in self.arcs if arc.kind == "singular"][:most]
         y = np.abs(it.path.y).max(axis=0, initial=0.0)
         return (
@@ -476,20 +509,17 @@ class Solution(Solved):
             f"{self.steps} steps of {self.transcription}, {self.iterations} iterations of {self.solver}>"
         )
 
-    def summary(self) -> str:
-        """A short report."""
-        lines = [
+    def _parts(self) -> list[tuple[str, float, Solution]]:
+        return [("", 0.0, self)]
+
+    def _report(self) -> list[str]:
+        return [
             f"{self.status}: cost {self.cost:.10g}, duration {self.duration:.6g} s",
             f"{self.transcription}, {self.steps} steps; {self.solver}, {self.iterations} iterations, "
             f"{self.seconds.get('total', np.nan):.3g} s",
             f"largest residual {self.infeasibility:.1e}",
             str(self.check),
         ]
-        if not self.success:
-            lines.append(self.diagnosis())
-        elif self.message != "solved":
-            lines.append(self.message)
-        return "\n".join(lines)
 
     # --- handing over --------------------------------------------------------------------------------------------------
 
@@ -542,13 +572,7 @@ class Solution(Solved):
 
         return write_page(path, [self._on_page(title)], title=title or "Optimal control")
 
-    def save(self, path: str | Path) -> None:
-        """Write the motion as .npz, which `guess=` reads again."""
-        with writing(path):
-            np.savez(path, **self.arrays())
-
     def arrays(self) -> dict[str, Any]:
-        """What `save` writes."""
         found: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
         found |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
         return found | ({"design": np.array(list(self.design.values()))} if self.design else {})
@@ -564,12 +588,6 @@ class Solution(Solved):
         from alembert.optimal.report import ranges
 
         return ranges(self)
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls over time, with limits that are near."""
-        from alembert.optimal.report import plot
-
-        return plot(self, path)
 
 
 def history_notes(meshes: Any) -> dict[str, str]:

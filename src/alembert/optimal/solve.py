@@ -50,6 +50,7 @@ from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
 
 SOLVERS = ("sweep", "ipopt", "fatrop", "highs")
+HESSIANS = ("auto", "exact", "gauss-newton")
 LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
 NUDGES = ((0.3, 1.0), (1.0, 2.0))
@@ -110,55 +111,34 @@ def solve(
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
-    own: dict[str, Any]
     with interrupts_kept():
-        check(steps, solver, tolerance, iterations, hessian, time_limit)
-        check_options(solver, options)
+        steps = whole("solve", "steps", steps, "a positive number of intervals")
+        how = SolverOptions(solver, hessian, tolerance, iterations, progress, time_limit, options)
         if accuracy is not None:
-            own = {
-                "transcription": transcription,
-                "solver": solver,
-                "guess": guess,
-                "nodes": nodes,
-                "hessian": hessian,
-            }
-            own |= {
-                "tolerance": tolerance,
-                "iterations": iterations,
-                "progress": progress,
-                "time_limit": time_limit,
-                "options": options,
-            }
-            return refined(problem, int(steps), accuracy, own, refine)
+            chosen = {"transcription": transcription, "guess": guess, "nodes": nodes}
+            return refined(problem, steps, accuracy, vars(how) | chosen, refine)
         if transcription == "splines":
             if solver != "sweep" or nodes is not None or hessian != "auto":
                 raise UnsupportedError(
                     "solve: transcription 'splines' has its own solver and Hessian, and even steps; leave solver, nodes and "
                     "hessian out"
                 )
-            own = {} if control_points is None else {"control_points": control_points}
+            own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
             own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations}
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
-            splines = solve_splines(problem, int(steps), **own, progress=report)
+            splines = solve_splines(problem, steps, **own, progress=report)
             if isinstance(report, Deadline) and splines.status == "interrupted":
                 splines._status, splines._message = report.outcome
             return splines
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
-        if solver != "sweep" and hessian == "gauss-newton":
-            raise UnsupportedError(
-                f"solve: {solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
-            )
-        own_nodes = read_nodes(int(steps), nodes)
-        key = (transcription, int(steps), None if own_nodes is None else own_nodes.tobytes())
+        own_nodes = read_nodes(steps, nodes)
+        key = (transcription, steps, None if own_nodes is None else own_nodes.tobytes())
         transcribed = problem.transcribed.get(key)
         if transcribed is None:
             if len(problem.transcribed) >= MOST_TRANSCRIBED:
                 problem.transcribed.clear()
-            transcribed = problem.transcribed[key] = Transcribed(
-                problem, transcription, int(steps), own_nodes
-            )
-        how = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit, options)
+            transcribed = problem.transcribed[key] = Transcribed(problem, transcription, steps, own_nodes)
         solution = transcribed.solve(problem, transcribed.stages, guess, how)
         if transcription is None and transcribed.name != SIMPLE and solver == "sweep":
             return _by_one_control(problem, solution, guess, nodes, how)
@@ -192,13 +172,31 @@ def _by_one_control(
 class SolverOptions:
     """How the stages of a problem are solved; see `solve`."""
 
-    solver: str
-    hessian: str
-    tolerance: float
-    iterations: int
-    progress: bool | Callable[[Iteration], Any] | None
+    solver: str = "sweep"
+    hessian: str = "auto"
+    tolerance: float = 1e-8
+    iterations: int = 500
+    progress: bool | Callable[[Iteration], Any] | None = None
     time_limit: float | None = None
     options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        limit, tolerance = self.time_limit, self.tolerance
+        if limit is not None and not (isinstance(limit, int | float) and limit > 0):
+            raise ArgumentError(f"solve: time_limit is {limit!r}, expected seconds, or None for no limit")
+        if self.solver not in SOLVERS:
+            raise ArgumentError(unknown("solve: no solver", self.solver, SOLVERS))
+        if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
+            raise ArgumentError(f"solve: tolerance is {tolerance!r}, expected a number between 0 and 1")
+        whole("solve", "iterations", self.iterations, "a whole number, 0 or more", least=0)
+        if self.hessian not in HESSIANS:
+            raise ArgumentError(unknown("solve: no hessian", self.hessian, HESSIANS))
+        if self.solver != "sweep" and self.hessian == "gauss-newton":
+            raise UnsupportedError(
+                f"solve: {self.solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
+            )
+        if self.options is not None:
+            _check_options(self.solver, self.options)
 
 
 class Transcribed:
@@ -302,7 +300,7 @@ class Transcribed:
         report = report if options.time_limit is None else Deadline(options.time_limit, report)
         exact = self.is_exact(options.hessian, solver)
         attempt = Attempt(
-            *(stages, *place, exact, options.tolerance, options.iterations, report),
+            *(stages, *place, exact, options.tolerance, int(options.iterations), report),
             known=known if solver == "sweep" else None,
             is_solution=is_solution,
             options=options.options or {},
@@ -322,18 +320,35 @@ class Transcribed:
         """Where a solve begins without a guess."""
         return guesses.place(self.stages, guesses.make(self.stages.problem, None))
 
+    def _next(
+        self,
+        attempt: Attempt,
+        before: Outcome,
+        done: list[Iteration],
+        place: tuple[np.ndarray, np.ndarray, np.ndarray],
+        why: str = "",
+    ) -> Outcome | None:
+        """From another place, after the iterations `done`, to which its own are added; None where none are left for it.
+
+        `why` is told where it finds a solution."""
+        left, (x, u, z) = attempt.iterations - len(done), place
+        if left < 1:
+            return None
+        outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
+        done += outcome.history
+        for name, value in before.seconds.items():  # what an earlier attempt took belongs to the solve
+            outcome.seconds[name] = outcome.seconds.get(name, 0.0) + value
+        before.seconds = dict(outcome.seconds)
+        if outcome.converged:
+            outcome.history = [i._replace(number=k) for k, i in enumerate(done)]
+            outcome.message += why
+        return outcome
+
     def _again(self, attempt: Attempt, stalled: Outcome) -> Outcome:
         """From where a solve has stalled, with units that are measured there."""
-        it, done = stalled.iterate, len(stalled.history)
-        left = attempt.iterations - done
-        if left < 1:
-            return stalled
-        outcome = self._run(replace(attempt, x=it.x, u=it.u, z=it.z, iterations=left), "sweep")
-        _add_seconds(outcome, stalled)
-        if outcome.status not in ("solved", "acceptable"):
-            return stalled
-        outcome.history = [*stalled.history, *(i._replace(number=done + i.number) for i in outcome.history)]
-        return outcome
+        it = stalled.iterate
+        outcome = self._next(attempt, stalled, list(stalled.history), (it.x, it.u, it.z))
+        return outcome if outcome is not None and outcome.converged else stalled
 
     def _from_elsewhere(self, attempt: Attempt, lost: Outcome, guess: Any) -> Outcome:
         """Where no way leads on from the guess: from a straight motion, and from the one the start leads to by itself."""
@@ -342,21 +357,20 @@ class Transcribed:
         if guess is not None:
             others["a straight motion"] = partial(guesses.make, problem, None)
         others["the motion that the start leads to by itself"] = partial(guesses.drifting, problem)
+        before = "a straight one" if guess is None else "the guess"
         for name, make in others.items():
-            left = attempt.iterations - len(done)
-            other = make() if lost.status in ("stalled", "infeasible", "failed") and left > 0 else None
+            is_lost = lost.status in ("stalled", "infeasible", "failed") and len(done) < attempt.iterations
+            other = make() if is_lost else None
             if other is None:
                 continue
-            x, u, z = guesses.place(attempt.stages, other)
-            outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
-            done += [i._replace(number=len(done) + i.number) for i in outcome.history]
-            _add_seconds(outcome, lost)
-            if outcome.status in ("solved", "acceptable"):
-                outcome.history = done
-                before = "a straight one" if guess is None else "the guess"
-                outcome.message += f"; begun from {name}: no way led on from {before}"
+            place, why = (
+                guesses.place(attempt.stages, other),
+                f"; begun from {name}: no way led on from {before}",
+            )
+            outcome = self._next(attempt, lost, done, place, why)
+            if outcome is not None and outcome.converged:
                 return outcome
-            if outcome.status == "interrupted":
+            if outcome is None or outcome.status == "interrupted":
                 break
         return lost
 
@@ -366,22 +380,20 @@ class Transcribed:
         Motions that are symmetric have the slopes of an optimum, and no Newton step leaves the symmetry: a body that turns
         about its own axis all the way, although it is there earlier by leaving it to either side."""
         done, it = list(solved.history), solved.iterate
+        why = f"; begun from a saddle, whose cost is {solved.cost:.6g}"
         for size, turns in NUDGES:
-            left = attempt.iterations - len(done)
-            if not self._at_saddle(attempt, solved) or left < 1:
+            if not self._at_saddle(attempt, solved):
                 break
             u = it.u + solved.units.u * self._waves(size, turns)
-            away = replace(attempt, x=it.x, u=u, z=it.z, iterations=left, known=None)
-            outcome = self._run(away, "sweep")
-            outcome = self._again(away, outcome) if outcome.status == "stalled" else outcome
-            gain = (solved.cost - outcome.cost) / max(abs(solved.cost), abs(outcome.cost), 1e-300)
-            _add_seconds(outcome, solved)
-            if outcome.status in ("solved", "acceptable") and gain > BELOW:
-                outcome.history = [*done, *(i._replace(number=len(done) + i.number) for i in outcome.history)]
-                outcome.message += f"; begun from a saddle, whose cost is {solved.cost:.6g}"
-                return outcome
-            if outcome.status == "interrupted":
+            outcome = self._next(attempt, solved, done, (it.x, u, it.z), why)
+            if outcome is not None and outcome.status == "stalled":
+                end = outcome.iterate
+                outcome = self._next(attempt, solved, done, (end.x, end.u, end.z), why)
+            if outcome is None or outcome.status == "interrupted":
                 break
+            gain = (solved.cost - outcome.cost) / max(abs(solved.cost), abs(outcome.cost), 1e-300)
+            if outcome.converged and gain > BELOW:
+                return outcome
         return solved
 
     @staticmethod
@@ -399,19 +411,13 @@ class Transcribed:
         if not lost:
             return infeasible
         done, still = list(infeasible.history), True
+        why = "; begun from controls that move: those of the guess had no effect on an end or equation"
         for size, turns in NUDGES:
-            left = attempt.iterations - len(done)
-            if left < 1:
-                break
             u = attempt.u + infeasible.units.u * self._waves(size, turns)
-            outcome = self._run(replace(attempt, u=u, iterations=left, known=None), "sweep")
-            done += [i._replace(number=len(done) + i.number) for i in outcome.history]
-            _add_seconds(outcome, infeasible)
-            if outcome.status in ("solved", "acceptable"):
-                outcome.history = done
-                outcome.message += (
-                    "; begun from controls that move: those of the guess had no effect on an end or equation"
-                )
+            outcome = self._next(attempt, infeasible, done, (attempt.x, u, attempt.z), why)
+            if outcome is None:
+                break
+            if outcome.converged:
                 return outcome
             still = still and bool(self._lost(outcome.iterate))
         if not still:
@@ -440,25 +446,30 @@ class Transcribed:
                 own["time_limit"] = attempt.report.left
             there = given.solve(stages.count, **own, progress=False)
             done += there.history
-            left = attempt.iterations - len(done)
-            if not there.converged or left < 1:
+            if not there.converged:
                 continue
-            x, u, z = guesses.place(stages, guesses.make(problem, there))
-            outcome = self._run(replace(attempt, x=x, u=u, z=z, iterations=left, known=None), "sweep")
-            done += outcome.history
-            if outcome.status in ("solved", "acceptable"):
-                outcome.history = [i._replace(number=k) for k, i in enumerate(done)]
-                outcome.message += f"; begun from the least effort in {span:.4g} s"
+            place = guesses.place(stages, guesses.make(problem, there))
+            why = f"; begun from the least effort in {span:.4g} s"
+            outcome = self._next(attempt, infeasible, done, place, why)
+            if outcome is not None and outcome.converged:
                 return outcome
         return infeasible
 
     def _lost(self, it: Iterate) -> list[str]:
-        """What controls do not reach."""
-        return unreached(self.stages, it)
+        """What controls do not reach, in any phase for itself."""
+        found = []
+        for own, where in self.stages.alone:
+            x = it.x[where.start : where.stop + 1, : own.chart.point]
+            u, z = it.u[where, : own.sizes[1]], it.z[where, : own.sizes[2]]
+            found += unreached(own, replace(it, x=x, u=u, z=z))
+        return found
 
     def _waves(self, size: float, turns: float) -> np.ndarray:
         """Controls of all stages that move, in units."""
-        return waves(self.stages, size, turns)
+        wave = np.zeros((self.stages.count, self.stages.sizes[1]))
+        for own, where in self.stages.alone:
+            wave[where, : own.sizes[1]] = waves(own, size, turns)
+        return wave
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver == "highs":
@@ -488,7 +499,7 @@ def _remark(attempt: Attempt, outcome: Outcome, is_judged: bool) -> None:
         reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
         outcome.message = not_finite(stages, *reached) or outcome.message
     said = remarks(stages, it, outcome.status, is_judged)
-    if outcome.status in ("solved", "acceptable") and turns_too_far(stages, it):
+    if outcome.converged and turns_too_far(stages, it):
         outcome.status, outcome.message = "failed", "no motion of the model"
     outcome.message = "; ".join((outcome.message, *said))
 
@@ -519,13 +530,6 @@ def waves(stages: Stages, size: float, turns: float) -> np.ndarray:
     return wave.reshape(-1, points * m)
 
 
-def _add_seconds(later: Outcome, before: Outcome) -> None:
-    """What an earlier attempt took belongs to the solve."""
-    for name, value in before.seconds.items():
-        later.seconds[name] = later.seconds.get(name, 0.0) + value
-    before.seconds = dict(later.seconds)
-
-
 def unreached(stages: Stages, it: Iterate) -> list[str]:
     """Sentences on conditions at the end, and equations on the way, that controls do not change to first order."""
     if not all(np.isfinite(a).all() for a in (it.x, it.u, it.z)):
@@ -554,24 +558,7 @@ def no_nearer(outcome: Outcome) -> None:
         )
 
 
-def check(
-    steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any, time_limit: Any = None
-) -> None:
-    if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
-        raise ArgumentError(f"solve: time_limit is {time_limit!r}, expected seconds, or None for no limit")
-    whole("solve", "steps", steps, "a positive number of intervals")
-    if solver not in SOLVERS:
-        raise ArgumentError(unknown("solve: no solver", solver, SOLVERS))
-    if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
-        raise ArgumentError(f"solve: tolerance is {tolerance!r}, expected a number between 0 and 1")
-    whole("solve", "iterations", iterations, "a whole number, 0 or more", least=0)
-    if hessian not in ("auto", "exact", "gauss-newton"):
-        raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
-
-
-def check_options(solver: Any, options: Any) -> None:
-    if options is None:
-        return
+def _check_options(solver: str, options: Any) -> None:
     if solver not in ("ipopt", "fatrop"):
         raise UnsupportedError(f"solve: options are for solver='ipopt' and 'fatrop', and this is {solver!r}")
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):

@@ -86,6 +86,39 @@ class SolverRoutine:
             **{"fractions": 2 * N, "there": N * nd, "units": len(self._units()), "scale": 1},
             "end_units": 2 * n + first + last + rows,
         }
+        columns = 1 + last
+        condensed: dict[str, int] = {r.name: r.size for r in evaluation.condensed.results}
+        bounds = dict.fromkeys((*(f"own_{name}" for name in BOUNDS), "there", "d", "push", "gained"), nd)
+        moved = dict.fromkeys(("d_0", "ds", "dlow", "dhigh", "new_slack", "new_d", "new_low", "new_high"), nd)
+        self._each = condensed | bounds | moved | dict.fromkeys(("low", "high"), nd)
+        self._each |= {"x": point, "new_x": point, "u": m, "new_u": m, "step_u": m, "s": 3, "fractions": 2}
+        self._each |= dict.fromkeys(("z", "new_z", "dz", "left"), nz)
+        self._each |= dict.fromkeys(("costates", "step_x", "step_costates", "gap"), n)
+        self._each |= {"P": n * n, "y": n * columns, "W": last * columns, "K": m * n, "k": m * columns}
+        """numbers for each stage, or node"""
+        self._once = dict.fromkeys(
+            ("rows", "new_rows", "end_ds", "end_gained", "end_dlow", "end_dhigh"), rows
+        )
+        self._once |= {f"end_{name}": rows for name in (*BOUNDS, "low_now", "high_now", "there")}
+        self._once |= {f"new_end_{name}": rows for name in ("slack", "low", "high")}
+        self._once |= {
+            "c_0": first,
+            "new_c_0": first,
+            "C_0": first * n,
+            "step_sigma": first,
+            "end_D": rows * n,
+        }
+        self._once |= {"c": last, "new_c": last, "C": last * n, "step_eta": last, "weights": columns}
+        self._once |= {
+            "H_0": n * n,
+            "squares": n * n,
+            "gradient": n,
+            "errors": 7,
+            "here": 4,
+            "trial": 4,
+            "longest": 3,
+        }
+        """numbers of the ends, and of all stages together"""
         self.sizes: dict[str, int] = {
             "p": len(stages.parameters),
             "duration": 1,
@@ -112,22 +145,34 @@ class SolverRoutine:
 
     # --- buffers and calls ---------------------------------------------------------------------------------------
 
-    def buffer(self, name: str, size: int) -> Buffer:
+    def buffer(self, name: str, size: int = 1) -> Buffer:
+        """Where numbers are; `size` is of those that are in no table."""
         if name in self._places:
             return self._places[name]
-        self.sizes[name] = max(self.sizes.get(name, 0), size)
+        if name not in self.sizes:
+            each, nodes = self._each.get(name), self.stages.count + 1
+            self.sizes[name] = self._once.get(name, size) if each is None else nodes * each
         return name
 
-    def _record(self, name: str, size: int, start: int = 0) -> At:
-        """Of a buffer with one record for each stage, that of the stage whose turn it is, or of the next one."""
-        place = self.buffer(name, (self.stages.count + 1) * size)
-        own = 0 if isinstance(place, str) else place.start
-        return At(name if isinstance(place, str) else place.buffer, size, own + start)
+    def _record(self, name: str, after: int = 0) -> At:
+        """That of the stage whose turn it is, or so many after it."""
+        place, size = self.buffer(name), self._each[name]
+        whole, start = (place, 0) if isinstance(place, str) else (place.buffer, place.start)
+        return At(whole, size, start + after * size)
 
-    def _after(self, name: str, size: int, count: int) -> Offset:
-        """What follows `count` records."""
-        place = self._record(name, size)
-        return Offset(place.buffer, place.start + count * size)
+    def _last(self, name: str, count: int | None = None) -> Offset:
+        """The record of the last node, or the one after `count` others."""
+        at = self._record(name, self.stages.count if count is None else count)
+        return Offset(at.buffer, at.start)
+
+    def _count(self, name: str) -> int:
+        """How many records there are."""
+        if name not in self._each:
+            return 1
+        return self.stages.count + (name in ("x", "costates", "step_x", "step_costates"))
+
+    def _size(self, name: str) -> int:
+        return self._count(name) * (self._each | self._once)[name]
 
     def _call(
         self, name: str, function: ca.Function, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
@@ -167,35 +212,45 @@ class SolverRoutine:
 
     def _stage_places(self) -> dict[str, Buffer]:
         """Where the arguments of the kernels of stages are."""
-        stages = self.stages
-        (n, m, nz, nd), point, record = stages.sizes, stages.chart.point, self._record
+        record, own = self._record, {"dx": "step_x", "du": "step_u", "costate": "costates"}
+        names = ("x", "u", "z", "s", "d", "dz", "ds", "slope_x", "slope_u", "g", "Z", "z_0", "D", "d_0")
         places: dict[str, Buffer] = {
-            **{"x": record("x", point), "u": record("u", m), "z": record("z", nz)},
-            **{"after": record("x", point, point), "s": record("s", 3), "p": "p"},
-            **{key: self.buffer(key, 1) for key in ("scale", "alpha", "mu", "inner", "dual")},
-            "units": self._places["units"],
-            "costate": record("costates", n, n),
-            **{"dx": record("step_x", n), "du": record("step_u", m), "dz": record("dz", nz)},
-            **{"dafter": record("step_x", n, n), "ds": record("ds", nd), "d": record("d", nd)},
-            **{
-                "slope_x": record("slope_x", n),
-                "slope_u": record("slope_u", m),
-                "g": record("g", n + m + nz),
-            },
-            **{"Z": record("Z", nz * (n + m)), "z_0": record("z_0", nz), "D": record("D", nd * (n + m))},
-            **{"d_0": record("d_0", nd), "dlow": record("dlow", nd), "dhigh": record("dhigh", nd)},
-            "gained": record("none", nd),
+            x: record(own.get(x, x)) for x in (*names, "dx", "du", "dlow", "dhigh", "gained")
         }
-        return places | {name: record(f"own_{name}", nd) for name in BOUNDS}
+        places |= {x: self.buffer(x) for x in ("p", "units", "scale", "alpha", "mu", "inner", "dual")}
+        places |= {"after": record("x", 1), "dafter": record("step_x", 1), "costate": record("costates", 1)}
+        return places | {name: record(f"own_{name}") for name in BOUNDS}
+
+    def _end_places(self) -> dict[str, Buffer]:
+        """The same of the two ends."""
+        own = {"x_0": "x", "s_0": "s", "dx_0": "step_x", "costate_0": "costates", "units": "end_units"}
+        own |= {"D": "end_D", "g": "gradient", "d": "rows", "low": "end_low_now", "high": "end_high_now"}
+        own |= {name: f"end_{name}" for name in (*BOUNDS, "ds", "gained", "dlow", "dhigh") if name not in own}
+        names = (
+            "p",
+            "scale",
+            "sigma",
+            "eta",
+            "alpha",
+            "dual",
+            "mu",
+            "gradient",
+            "C",
+            "c",
+            "weights",
+            "penalty",
+        )
+        places: dict[str, Buffer] = {name: self.buffer(own.get(name, name)) for name in (*own, *names)}
+        places |= {"x": self._last("x"), "s": self._last("s", self.stages.count - 1)}
+        return places | {"dx": self._last("step_x"), "costate": self._last("costates")}
 
     # --- the solver ----------------------------------------------------------------------------------------------
 
     def _solve(self) -> list[Step]:
         stages, decide = self.stages, self._decide
-        N, (n, m, _, nd) = stages.count, stages.sizes
+        N, (n, _, _, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         settings = (self.tolerance, tuning.BARRIER, (N + 1) * n + first + last, N * nd, float(last > 0))
-        self.buffer("none", max(N * nd, (N + 1) * n, N * m, rows, 1))
         where = self._stage_places()
         numbers = _function(
             "numbers", {"part": 2, "duration": 1}, lambda part, duration: [ca.vertcat(part, duration)]
@@ -204,34 +259,41 @@ class SolverRoutine:
         marks = ("lower", "upper", "has_lower", "has_upper", "held")
         units_d = Offset("tables", _start(self._places["units"]) + len(self._units()) - nd)
         units_rows = Offset("tables", self.sizes["tables"] - rows)
+        at_zero: tuple[str, ...] = (
+            "step_x",
+            "step_u",
+            "dz",
+            "ds",
+            "gained",
+            "own_slack",
+            "own_low",
+            "own_high",
+        )
+        at_zero += ("end_ds", "end_gained", "end_slack")
         prepared: list[Step] = [
             Each(
                 N,
                 [
-                    self._call("numbers", numbers, [self._record("fractions", 2), "duration"], [where["s"]]),
+                    self._call("numbers", numbers, [self._record("fractions"), "duration"], [where["s"]]),
                     self._call(
                         "bounds",
                         bound,
-                        ["limits", self._record("there", nd), units_d],
+                        ["limits", self._record("there"), units_d],
                         [where[mark] for mark in marks],
                     ),
                 ],
             ),
-            self.own("ones", {}, {"all_rows": rows, "inner": 1}, lambda: [ca.SX.ones(rows), 1]),
+            self.own("ones", {}, {"end_there": rows, "inner": 1}, lambda: [ca.SX.ones(rows), 1]),
             self._call(
                 "end_bounds",
                 bounds_function(rows),
-                [Offset("limits", 2 * nd), self.buffer("all_rows", rows), units_rows],
-                [self.buffer(f"end_{mark}", rows) for mark in marks],
+                [Offset("limits", 2 * nd), self.buffer("end_there"), units_rows],
+                [self.buffer(f"end_{mark}") for mark in marks],
             ),
-            *(Copy(None, self.buffer(name, size), size) for name, size in (
-                ("alpha", 1), ("none", self.sizes["none"]), ("step_x", (N + 1) * n), ("step_u", N * m),
-                ("dz", N * stages.sizes[2]), ("ds", N * nd), ("end_ds", rows), ("own_slack", N * nd),
-                ("end_slack", rows), ("own_low", N * nd), ("own_high", N * nd),
-            ) if size),
-            *self._curvature(),
+            Copy(None, self.buffer("alpha"), 1),
+            *(Copy(None, self.buffer(name), self._size(name)) for name in at_zero if self._size(name)),
             *self._trial(),
-            *self._copy([("d", "new_d", N * nd), ("rows", "new_rows", rows)]),
+            *self._copy([("d", "new_d"), ("rows", "new_rows")]),
             self._constant("settings", "settings", settings),
             *(self._constant(name, name, [value]) for name, value in (
                 ("mu", self.tolerance / 11), ("rho", 1e2), ("remembered", 0), ("floor", 0), ("iterations", 0),
@@ -251,30 +313,19 @@ class SolverRoutine:
         ]  # fmt: skip
         iteration = [*self._advance(), *self._linearise(), *self._measure(), *decide("judge")]
         ended: list[Step] = [
-            *self._copy([("low", "own_low", N * nd), ("high", "own_high", N * nd)]),
-            *self._copy([("end_low", "end_low_now", rows), ("end_high", "end_high_now", rows)]),
+            *self._copy([("low", "own_low"), ("high", "own_high")]),
+            *self._copy([("end_low", "end_low_now"), ("end_high", "end_high_now")]),
             self.own("result", {"here": 4, **dict.fromkeys(RESULT, 1)}, {"found": len(FOUND)}, _found),
         ]
         return [*prepared, Repeat(iteration, "done", self.iterations), *ended]
 
-    def _copy(self, pairs: Sequence[tuple[str, str, int]]) -> list[Step]:
+    def _copy(self, pairs: Sequence[tuple[str, str]]) -> list[Step]:
         """From the second to the first."""
         return [
-            Copy(self.buffer(source, size), self.buffer(target, size), size)
-            for target, source, size in pairs
-            if size
+            Copy(self.buffer(source), self.buffer(target), self._size(target))
+            for target, source in pairs
+            if self._size(target)
         ]
-
-    def _curvature(self) -> list[Step]:
-        kernel = self.evaluation.curvature
-        if kernel is None:
-            return []
-        results = {r.name: self._record(r.name, r.size) for r in kernel.results}
-        N, n = self.stages.count, self.stages.sizes[0]
-        found: list[Step] = [Each(N, [self._kernel("curvature", kernel, self._stage_places(), results)])]
-        if "Q" in self.evaluation.constant:
-            found.append(Copy(self.buffer("Q", (N + 1) * n * n), self.buffer("first_Q", n * n), n * n))
-        return found
 
     def _enter(self) -> list[Step]:
         """Slacks and multipliers for the barrier mu."""
@@ -283,62 +334,32 @@ class SolverRoutine:
         marks = ("lower", "upper", "has_lower", "has_upper")
         found: list[Step] = []
         if nd:
-            given = [where["d"], self._record("low", nd), self._record("high", nd), where["mu"]]
+            given = [where["d"], self._record("low"), self._record("high"), where["mu"]]
             given += [where[mark] for mark in marks]
             left = [where[name] for name in ("slack", "low", "high")]
             found.append(Each(N, [self._call("begin", begin_function(nd), given, left)]))
         if rows:
-            end = [self.buffer(name, rows) for name in ("rows", "end_low", "end_high")]
-            end += [where["mu"], *(self.buffer(f"end_{mark}", rows) for mark in marks)]
-            left = [self.buffer(f"end_{name}", rows) for name in ("slack", "low_now", "high_now")]
+            end = [self.buffer(name) for name in ("rows", "end_low", "end_high")]
+            end += [where["mu"], *(self.buffer(f"end_{mark}") for mark in marks)]
+            left = [self.buffer(f"end_{name}") for name in ("slack", "low_now", "high_now")]
             found.append(self._call("end_begin", begin_function(rows), end, left))
         return found
 
-    def _end_places(self) -> dict[str, Buffer]:
-        stages = self.stages
-        N, n, point = stages.count, stages.sizes[0], stages.chart.point
-        rows = len(stages.end_bounded)
-        places: dict[str, Buffer] = {
-            **{"x_0": self._places["x"], "s_0": self.buffer("s", 3), "x": self._after("x", point, N)},
-            **{"s": self._after("s", 3, N - 1), "p": "p", "scale": self._places["scale"]},
-            **{
-                "units": self._places["end_units"],
-                "sigma": self._places["sigma"],
-                "eta": self._places["eta"],
-            },
-            **{"costate_0": self._places["costates"], "costate": self._after("costates", n, N)},
-            **{"dx_0": self.buffer("step_x", n), "dx": self._after("step_x", n, N)},
-            **{"ds": self.buffer("end_ds", rows), "alpha": "alpha", "mu": "mu"},
-        }
-        names = {"low": "low_now", "high": "high_now"}
-        return places | {name: self.buffer(f"end_{names.get(name, name)}", rows) for name in BOUNDS}
-
     def _linearise(self) -> list[Step]:
         e, N, n = self.evaluation, self.stages.count, self.stages.sizes[0]
-        first, last = len(self.stages.start_names), len(self.stages.end_names)
-        rows = len(self.stages.end_bounded)
-        results: dict[str, Buffer] = {r.name: self._record(r.name, r.size) for r in e.condensed.results}
-        at_ends: dict[str, Buffer] = {
-            **{"c_0": self.buffer("c_0", first), "C_0": self.buffer("C_0", first * n)},
-            **{"H_0": self.buffer("H_0", n * n), "c": self.buffer("c", last)},
-            **{"C": self.buffer("C", last * n), "slope": self.buffer("gradient", n)},
-            **{"D": self.buffer("end_D", rows * n), "H": self._after("Q", n * n, N)},
-            "found": self.buffer("errors", 7),
-        }
-        before: list[Step] = []
-        if "Q" in e.constant:
-            before = [Copy(self.buffer("first_Q", n * n), self.buffer("Q", n * n), n * n)]
+        results: dict[str, Buffer] = {r.name: self._record(r.name) for r in e.condensed.results}
+        own = {"slope": "gradient", "D": "end_D", "found": "errors"}
+        at_ends = {r.name: self.buffer(own.get(r.name, r.name)) for r in e.ends.results if r.name != "H"}
         return [
-            *before,
             Each(N, [self._kernel("condensed", e.condensed, self._stage_places(), results)]),
-            self._kernel("ends", e.ends, self._end_places(), at_ends),
+            self._kernel("ends", e.ends, self._end_places(), at_ends | {"H": self._last("Q")}),
             self.own("curved", {"Q": n * n, "H_0": n * n}, {"Q_0": n * n}, lambda Q, H_0: [Q + H_0]),
-            Copy(self.buffer("Q_0", n * n), self.buffer("Q", n * n), n * n),
+            Copy(self.buffer("Q_0"), self.buffer("Q"), n * n),
         ]
 
     def _measure(self) -> list[Step]:
         e, N = self.evaluation, self.stages.count
-        where = self._stage_places() | {"costate": self._record("costates", self.stages.sizes[0])}
+        where = self._stage_places() | {"costate": self._record("costates")}
         call = self._kernel("measure", e.measure, where, {"found": self.buffer("stage_found", 7)})
         return [Each(N, [call, *self._fold("errors", "stage_found", ">>>>+++")])]
 
@@ -354,20 +375,15 @@ class SolverRoutine:
 
     def _trial(self) -> list[Step]:
         """Functions at `alpha` of the step, into new_...; and what a line search looks at, into `trial`."""
-        e, N, point = self.evaluation, self.stages.count, self.stages.chart.point
-        n, m, nz, nd = self.stages.sizes
-        first, last = len(self.stages.start_names), len(self.stages.end_names)
-        rows, record = len(self.stages.end_bounded), self._record
+        e, N, record = self.evaluation, self.stages.count, self._record
         results: dict[str, Buffer] = {
-            **{"x_new": record("new_x", point), "u_new": record("new_u", m), "z_new": record("new_z", nz)},
-            **{"slack_new": record("new_slack", nd), "gap": record("gap", n), "implicit": record("left", nz)},
-            **{"path": record("new_d", nd), "total": self.buffer("stage_total", 4)},
+            f"{name}_new": record(f"new_{name}") for name in ("x", "u", "z", "slack")
         }
-        at_ends: dict[str, Buffer] = {
-            **{"x_new": self._after("new_x", point, N), "slack_new": self.buffer("new_end_slack", rows)},
-            **{"starts": self.buffer("new_c_0", first), "equations": self.buffer("new_c", last)},
-            **{"rows": self.buffer("new_rows", rows), "total": self.buffer("trial", 4)},
-        }
+        results |= {"gap": record("gap"), "implicit": record("left"), "path": record("new_d")}
+        results["total"] = self.buffer("stage_total", 4)
+        own = {"starts": "new_c_0", "equations": "new_c", "rows": "new_rows", "slack_new": "new_end_slack"}
+        at_ends = {name: self.buffer(place) for name, place in own.items()}
+        at_ends |= {"x_new": self._last("new_x"), "total": self.buffer("trial")}
         return [
             self._kernel("ends_trial", e.ends_trial, self._end_places(), at_ends),
             Each(
@@ -380,81 +396,45 @@ class SolverRoutine:
         ]
 
     def _take_trial(self) -> list[Step]:
-        N, point, rows = self.stages.count, self.stages.chart.point, len(self.stages.end_bounded)
-        _, m, nz, nd = self.stages.sizes
-        pairs = [("x", "new_x", (N + 1) * point), ("u", "new_u", N * m), ("z", "new_z", N * nz)]
-        pairs += [("own_slack", "new_slack", N * nd), ("end_slack", "new_end_slack", rows)]
-        pairs += [("d", "new_d", N * nd), ("rows", "new_rows", rows), ("here", "trial", 4)]
+        pairs = [("x", "new_x"), ("u", "new_u"), ("z", "new_z"), ("own_slack", "new_slack")]
+        pairs += [("end_slack", "new_end_slack"), ("d", "new_d"), ("rows", "new_rows"), ("here", "trial")]
         return self._copy(pairs)
 
     def _advance(self) -> list[Step]:
         """A step, and the iterate that it leads to."""
-        decide, where = self._decide, self._stage_places()
-        N, (n, m, nz, nd), point = self.stages.count, self.stages.sizes, self.stages.chart.point
+        decide, where, end = self._decide, self._stage_places(), self._end_places()
+        N, (n, m, _, nd) = self.stages.count, self.stages.sizes
         first, last = len(self.stages.start_names), len(self.stages.end_names)
         rows, record, e = len(self.stages.end_bounded), self._record, self.evaluation
-        bounds = [where[name] for name in BOUNDS]
-        end = self._end_places()
-        end_bounds = [end[name] for name in BOUNDS]
-        at_end: dict[str, Buffer] = {
-            **{"dx": self._after("step_x", n, N), "D": self.buffer("end_D", rows * n)},
-            **{"g": self.buffer("gradient", n), "gradient": self.buffer("gradient", n)},
-            **{"d": self.buffer("rows", rows), "mu": where["mu"], "gained": self.buffer("none", rows)},
-        }
-        at_end |= {name: end[name] for name in BOUNDS}
         slope, move, settle, barrier = end_row_kernels(n, rows)
-        steps: list[Step] = [
-            self._kernel("end_barrier", barrier, at_end, {"barrier": self.buffer("barrier", 1)})
-        ]
+        steps: list[Step] = [self._kernel("end_barrier", barrier, end, {"barrier": self.buffer("barrier")})]
         if nd:
-            of_stage: dict[str, Buffer] = {"barrier": self.buffer("stage_barrier", 1)}
             at_stage: list[Step] = [
-                self._kernel("barrier", e.barrier, where, of_stage),
+                self._kernel("barrier", e.barrier, where, {"barrier": self.buffer("stage_barrier")}),
                 *self._fold("barrier", "stage_barrier", "+"),
-                self._kernel("push", e.push, where, {"push": record("push", nd)}),
+                self._kernel("push", e.push, where, {"push": record("push")}),
             ]
             steps.append(Each(N, at_stage))
+        _, finishing = end_kernels(n, m, last)
+        outward: list[Buffer] = [record(name) for name in ("A", "B", "b", "K", "k")]
+        outward += [record("P", 1), record("y", 1), self.buffer("weights"), record("step_x")]
+        left = [record("step_u"), record("step_x", 1), record("step_costates", 1)]
+        end_moves = {name: end[name] for name in ("ds", "dlow", "dhigh")} | {"limits": self.buffer("longest")}
+        moves = {name: where[name] for name in ("dz", "ds", "dlow", "dhigh")}
+        moves["limits"] = self.buffer("stage_limits", 3)
         steps += [
-            self._kernel("end_slope", slope, at_end, {"q": self._after("q", n, N)}),
+            self._kernel("end_slope", slope, end, {"q": self._last("q")}),
             *decide("with_barrier"),
-            Copy(self.buffer("floor", 1), self.buffer("shift", 1), 1),
+            Copy(self.buffer("floor"), self.buffer("shift"), 1),
             self._constant("no_minimum", "is_minimum", [0.0]),
             Repeat(self._sweep(first, last), "is_minimum", MOST_SHIFTS),
             self.own("keep_shift", {"shift": 1, "remembered": 1}, {"kept_shift": 1}, _kept_shift),
-            Copy(self.buffer("kept_shift", 1), self.buffer("remembered", 1), 1),
-        ]
-        columns = 1 + last
-        outward: list[Buffer] = [record("A", n * n), record("B", n * m), record("b", n), record("K", m * n)]
-        outward += [
-            record("k", m * columns),
-            record("P", n * n, n * n),
-            record("y", n * columns, n * columns),
-        ]
-        outward += [self.buffer("weights", columns), record("step_x", n)]
-        left = [record("step_u", m), record("step_x", n, n), record("step_costates", n, n)]
-        _, finishing = end_kernels(n, m, last)
-        places = {
-            "C": self.buffer("C", last * n),
-            "c": self.buffer("c", last),
-            "x": self._after("step_x", n, N),
-        }
-        places |= {"weights": self.buffer("weights", columns), "penalty": self.buffer("penalty", 1)}
-        moves: dict[str, Buffer] = {
-            **{"dz": where["dz"], "ds": where["ds"], "dlow": where["dlow"], "dhigh": where["dhigh"]},
-            "limits": self.buffer("stage_limits", 3),
-        }
-        steps += [
-            Each(N, [self._call("outward", outward_function(n, m, columns), outward, left)]),
-            self._kernel("finishing", finishing, places, {"end": self.buffer("step_eta", last)}),
+            Copy(self.buffer("kept_shift"), self.buffer("remembered"), 1),
+            Each(N, [self._call("outward", outward_function(n, m, 1 + last), outward, left)]),
             self._kernel(
-                "end_steps",
-                move,
-                at_end,
-                {
-                    **{"ds": self.buffer("end_ds", rows), "dlow": self.buffer("end_dlow", rows)},
-                    **{"dhigh": self.buffer("end_dhigh", rows), "limits": self.buffer("longest", 3)},
-                },
+                "finishing", finishing, end | {"x": self._last("step_x")}, {"end": self.buffer("step_eta")}
             ),
+            self._kernel("end_steps", move, end, end_moves),
             Each(
                 N,
                 [self._kernel("steps", e.steps, where, moves), *self._fold("longest", "stage_limits", "<<+")],
@@ -464,46 +444,31 @@ class SolverRoutine:
             Repeat([*self._trial(), *decide("look")], "is_taken", MOST_TRIALS),
             *decide("accept"),
             self.own("count", {"iterations": 1, "done": 1}, {"counted": 1}, _counted),
-            Copy(self.buffer("counted", 1), self.buffer("iterations", 1), 1),
+            Copy(self.buffer("counted"), self.buffer("iterations"), 1),
         ]
         if nd:
-            given = [where["dlow"], where["dhigh"], where["alpha"], where["dual"], where["mu"]]
-            given += [record("new_slack", nd), *bounds[1:]]
-            settled: list[Buffer] = [record("new_low", nd), record("new_high", nd)]
-            steps.append(Each(N, [self._kernel_at("settle", e.settle, given, settled)]))
+            settled: dict[str, Buffer] = {"low_new": record("new_low"), "high_new": record("new_high")}
+            moved = where | {"slack": record("new_slack")}
+            steps.append(Each(N, [self._kernel("settle", e.settle, moved, settled)]))
         if rows:
-            given = [self.buffer("end_dlow", rows), self.buffer("end_dhigh", rows), where["alpha"]]
-            given += [where["dual"], where["mu"], self.buffer("new_end_slack", rows), *end_bounds[1:]]
-            settled = [self.buffer("new_end_low", rows), self.buffer("new_end_high", rows)]
-            steps.append(self._kernel_at("end_settle", settle, given, settled))
-        moved = [("x", "new_x", point, N + 1), ("u", "new_u", m, N), ("z", "new_z", nz, N)]
-        moved += [
-            ("own_slack", "new_slack", nd, N),
-            ("own_low", "new_low", nd, N),
-            ("own_high", "new_high", nd, N),
-        ]
-        moved += [("end_slack", "new_end_slack", rows, 1), ("end_low_now", "new_end_low", rows, 1)]
-        moved += [
-            ("end_high_now", "new_end_high", rows, 1),
-            ("d", "new_d", nd, N),
-            ("rows", "new_rows", rows, 1),
-        ]
-        moved += [("costates", "step_costates", n, N + 1), ("sigma", "step_sigma", first, 1)]
-        moved += [("eta", "step_eta", last, 1), ("here", "trial", 4, 1)]
-        for target, source, each, count in moved:
-            if each:
-                steps.append(self._moved(target, source, each, count))
+            settled = {"low_new": self.buffer("new_end_low"), "high_new": self.buffer("new_end_high")}
+            moved = end | {"slack": self.buffer("new_end_slack")}
+            steps.append(self._kernel("end_settle", settle, moved, settled))
+        for target, source in (
+            *(("x", "new_x"), ("u", "new_u"), ("z", "new_z"), ("own_slack", "new_slack")),
+            *(("own_low", "new_low"), ("own_high", "new_high"), ("end_slack", "new_end_slack")),
+            *(("end_low_now", "new_end_low"), ("end_high_now", "new_end_high"), ("d", "new_d")),
+            *(("rows", "new_rows"), ("costates", "step_costates"), ("sigma", "step_sigma")),
+            *(("eta", "step_eta"), ("here", "trial")),
+        ):
+            if self._size(source):
+                steps.append(self._moved(target, source))
         return steps
 
-    def _kernel_at(
-        self, name: str, kernel: Kernel, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
-    ) -> Call:
-        source = kernel.source()
-        assert isinstance(source, FunctionSource)
-        return self._call(name, self._functions.get(name, source.function), inputs, outputs)
-
-    def _moved(self, target: str, source: str, size: int, count: int) -> Step:
+    def _moved(self, target: str, source: str) -> Step:
         """What a step makes of the iterate: multipliers go along it, all else is where the trial was."""
+        size = (self._each | self._once)[source]
+        each, count = source in self._each, self._count(target)
         along = target in ("costates", "sigma", "eta")
         name = f"move_{'along' if along else 'to'}_{size}"
 
@@ -514,62 +479,40 @@ class SolverRoutine:
         function = self._functions.get(name) or _function(
             name, {"go": 1, "alpha": 1, "old": size, "new": size}, graph
         )
-        old: Buffer = self._record(target, size) if count > 1 else self.buffer(target, size)
-        new: Buffer = self._record(source, size) if count > 1 else self.buffer(source, size)
-        moved = self.buffer("moved", size)
-        call = self._call(name, function, [self.buffer("go", 1), "alpha", old, new], [moved])
+        old, new = (self._record(x) if each else self.buffer(x) for x in (target, source))
+        moved = self.buffer("moved", max((self._each | self._once).values()))
+        call = self._call(name, function, [self.buffer("go"), "alpha", old, new], [moved])
         return Each(count, [call, Copy(moved, old, size)])
 
     def _sweep(self, first: int, last: int) -> list[Step]:
         """The linear-quadratic problem from the end to the start, and whether it has a minimum."""
         N, (n, m, _, nd), record = self.stages.count, self.stages.sizes, self._record
-        columns = 1 + last
         opening, _ = end_kernels(n, m, last)
-        places: dict[str, Buffer] = {
-            **{
-                "Q": self._after("Q", n * n, N),
-                "q": self._after("q", n, N),
-                "R": self._after("R", m * m, N - 1),
-            },
-            **{"C": self.buffer("C", last * n), "c": self.buffer("c", last)},
-            **{"rho": self.buffer("rho", 1), "shift": self.buffer("shift", 1)},
-        }
-        left: dict[str, Buffer] = {
-            **{"P": self._after("P", n * n, N), "z": self._after("y", n * columns, N)},
-            **{"W": self._after("W", last * columns, N), "penalty": self.buffer("penalty", 1)},
-        }
-        given: list[Buffer] = [
-            *(record("A", n * n), record("B", n * m), record("b", n), record("Q", n * n), record("N", n * m)),
-            *(record("R", m * m), record("q", n), record("r", m), record("D", nd * (n + m))),
-            *(record("push", nd), self.buffer("shift", 1), record("P", n * n, n * n)),
-            *(record("y", n * columns, n * columns), record("W", last * columns, last * columns)),
-        ]
-        found: list[Buffer] = [
-            *(record("P", n * n), record("y", n * columns), record("W", last * columns), record("K", m * n)),
-            *(record("k", m * columns), self.buffer("pivot", 1)),
-        ]
-        closing = closing_function(n, first, last)
+        places = self._end_places() | {name: self.buffer(name) for name in ("squares", "rho", "shift")}
+        places |= {"Q": self._last("Q"), "q": self._last("q"), "R": self._last("R", N - 1)}
+        left: dict[str, Buffer] = {"P": self._last("P"), "z": self._last("y"), "W": self._last("W")}
+        left["penalty"] = self.buffer("penalty")
+        given: list[Buffer] = [record(name) for name in ("A", "B", "b", "Q", "N", "R", "q", "r", "D", "push")]
+        given += [self.buffer("shift"), *(record(name, 1) for name in ("P", "y", "W"))]
+        found: list[Buffer] = [*(record(name) for name in ("P", "y", "W", "K", "k")), self.buffer("pivot")]
         closed = self._call(
             "closing",
-            closing,
-            [
-                *(self.buffer("P", n * n), self.buffer("y", n * columns), self.buffer("W", last * columns)),
-                *(self.buffer("C_0", first * n), self.buffer("c_0", first)),
-            ],
-            [
-                *(self.buffer("step_x", n), self.buffer("step_sigma", first)),
-                *(self.buffer("weights", columns), self.buffer("step_costates", n), self.buffer("closed", 1)),
-            ],
+            closing_function(n, first, last),
+            [self.buffer(name) for name in ("P", "y", "W", "C_0", "c_0")],
+            [self.buffer(x) for x in ("step_x", "step_sigma", "weights", "step_costates", "closed")],
         )
+        C = ca.SX.sym("C", last, n)
+        squares = ca.Function("squares", [C], [ca.densify(ca.tril2symm(ca.tril(C.T @ C)))])
         return [
+            self._call("squares", squares, [places["C"]], [places["squares"]]),
             self._kernel("opening", opening, places, left),
             self._constant("not_yet", "definite", [1.0]),
             Each(
                 N,
                 [
-                    self._call("inward", inward_function(n, m, columns, nd), given, found),
+                    self._call("inward", inward_function(n, m, 1 + last, nd), given, found),
                     self.own("pivots", {"pivot": 1, "definite": 1}, {"still_definite": 1}, _still_definite),
-                    Copy(self.buffer("still_definite", 1), self.buffer("definite", 1), 1),
+                    Copy(self.buffer("still_definite"), self.buffer("definite"), 1),
                 ],
                 backward=True,
             ),
@@ -614,7 +557,7 @@ def _start(place: Buffer) -> int:
     return 0 if isinstance(place, str) else place.start
 
 
-def parts_of(sizes: Mapping[str, int]) -> dict[str, slice]:
-    """Where in a vector its parts are."""
-    starts = np.cumsum([0, *sizes.values()]).tolist()
+def parts_of(sizes: Mapping[str, int], first: int = 0) -> dict[str, slice]:
+    """Where in a vector its parts are, from `first` on."""
+    starts = np.cumsum([first, *sizes.values()]).tolist()
     return {name: slice(a, b) for name, (a, b) in zip(sizes, pairwise(starts), strict=True)}

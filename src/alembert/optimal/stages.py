@@ -83,6 +83,11 @@ class Stages:
         return (Segment(self, slice(0, self.count)),)
 
     @property
+    def alone(self) -> list[tuple[Stages, slice]]:
+        """The stages of single problems as they are by themselves, and where they are among these."""
+        return [(self, slice(0, self.count))]
+
+    @property
     def clocks(self) -> tuple[tuple[int, int], ...]:
         """Where free durations are: stage and entry of the tangent."""
         return ((0, self.chart.tangent - 1),) if self.is_free else ()
@@ -343,19 +348,25 @@ def _equations(
 ) -> ca.SX:
     """Conditions at an end. All speeds together are asked for as momenta, where the state has these: p = M(q) v."""
     known = given_at if given_at is not None else [ca.SX(row.lower) for row in rows]
-    values = {}
-    for row, value in zip(rows, known, strict=True):
-        moved = given_at is not None and row.about is not None
-        values[row.name] = row.about(moment, value) if moved else row.value(moment) - value  # type: ignore[misc]
+    momenta: dict[str, ca.SX] = {}
     if isinstance(plant, Momenta):
         names = [f"v {name}" for name in plant.model.speed_names]
         given = {row.component: value for row, value in zip(rows, known, strict=True)}
         if all(name in given for name in names):
             nq = plant.model.nq
             v = ca.sparsify(ca.vertcat(*(given[name] for name in names)))
-            M = plant.shared.symbolic.mass_matrix(x[:nq], parameters=plant.shared_values(p))
-            values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
-    return column(values.values())
+            off = x[nq:]
+            if v.nnz():
+                off -= plant.shared.symbolic.mass_matrix(x[:nq], parameters=plant.shared_values(p)) @ v
+            momenta = dict(zip(names, ca.vertsplit(off), strict=True))
+    values = []
+    for row, value in zip(rows, known, strict=True):
+        if row.name in momenta:
+            values.append(momenta[row.name])
+            continue
+        moved = given_at is not None and row.about is not None
+        values.append(row.about(moment, value) if moved else row.value(moment) - value)  # type: ignore[misc]
+    return column(values)
 
 
 class _Rows:

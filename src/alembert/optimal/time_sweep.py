@@ -131,7 +131,7 @@ class TimeSweep:
         )
         self.reach = Reach()
         self.weights, self._shift, self._rho = np.ones(columns), np.zeros(1), np.zeros(1)
-        self._penalty, self._trace = np.zeros(1), np.zeros(1)
+        self._penalty, self._trace, self._squares = np.zeros(1), np.zeros(1), np.zeros((n, n))
         s = stages
         given = (s.A, s.B, s.b, s.Q, s.N, s.R, s.q, s.r, s.D, s.push, self._shift, self.P, self.z, self.W)
         left = (self.P, self.z, self.W, self.gains, self.offsets, self.flag)
@@ -144,7 +144,7 @@ class TimeSweep:
             opening, finishing = end_kernels(n, m, ends)
             self._open = opening.bind(
                 1,
-                [s.Q[N], s.q[N], s.R[-1], last.C, last.c, self._rho, self._shift],
+                [s.Q[N], s.q[N], s.R[-1], last.C, last.c, self._squares, self._rho, self._shift],
                 [self.P[N], self.z[N], self.W[N], self._penalty],
             )
             self._finish = finishing.bind(
@@ -167,6 +167,7 @@ class TimeSweep:
         """
         N = len(self.u)
         self._shift[0], self._rho[0] = shift, rho
+        np.matmul(self.last.C.T, self.last.C, out=self._squares)
         if self._open is not None:
             self._open()
         else:
@@ -190,7 +191,7 @@ class TimeSweep:
         s, C, N = self.stages, self.last.C, len(self.u)
         size = np.abs(C).max(initial=0.0)
         self._penalty[0] = rho * max(1e-3, np.abs(s.R[-1]).max()) / size**2 if size else 0.0
-        self.P[N] = s.Q[N] + self._penalty * C.T @ C + shift * np.eye(len(s.Q[N]))
+        self.P[N] = s.Q[N] + self._penalty * self._squares + shift * np.eye(len(s.Q[N]))
         self.z[N, :, 0] = s.q[N] + self._penalty * C.T @ self.last.c
         self.z[N, :, 1:] = C.T
         self.W[N, :, 0], self.W[N, :, 1:] = self.last.c, 0.0
@@ -483,16 +484,18 @@ def residual_loop(n: int, m: int, bounds: int) -> StageLoop:
 
 @lru_cache(maxsize=64)
 def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel]:
-    """What is done once per sweep: the cost to go at the end, and the multipliers of the end."""
+    """What is done once per sweep: the cost to go at the end, from the squares C'C too, and the multipliers of the end."""
     columns = 1 + ends
     key = f"{n} {m} {ends}"
 
-    def opening(Q: ca.SX, q: ca.SX, R: ca.SX, C: ca.SX, c: ca.SX, rho: ca.SX, shift: ca.SX) -> list[ca.SX]:
+    def opening(
+        Q: ca.SX, q: ca.SX, R: ca.SX, C: ca.SX, c: ca.SX, squares: ca.SX, rho: ca.SX, shift: ca.SX
+    ) -> list[ca.SX]:
         size = _largest(C)
         penalty = (
             ca.if_else(size > 0, rho * ca.fmax(1e-3, _largest(R)) / (size * size), 0) if ends else ca.SX(0)
         )
-        P = Q + shift * ca.SX.eye(n) + penalty * ca.tril2symm(ca.tril(C.T @ C))
+        P = Q + shift * ca.SX.eye(n) + penalty * squares
         return [P, ca.horzcat(q + penalty * (C.T @ c), C.T), ca.horzcat(c, ca.SX(ends, ends)), penalty]
 
     def finishing(C: ca.SX, c: ca.SX, x: ca.SX, weights: ca.SX, penalty: ca.SX) -> list[ca.SX]:
@@ -503,7 +506,7 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel]:
         _end_kernel(
             "opening",
             key,
-            {"Q": (n, n), "q": (n,), "R": (m, m), **end, "rho": (1,), "shift": (1,)},
+            {"Q": (n, n), "q": (n,), "R": (m, m), **end, "squares": (n, n), "rho": (1,), "shift": (1,)},
             {"P": (n, n), "z": (n, columns), "W": (ends, columns), "penalty": (1,)},
             opening,
         ),

@@ -1,6 +1,7 @@
 """Inverse kinematics: `al.reach(model, tasks)`, and the tasks."""
 
 from alembert.arguments import make_callable as _make_callable
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.reach.curve import ReferenceCurve as ReferenceCurve
 from alembert.reach.curve import Tracked as Tracked
 from alembert.reach.curve import track_curve as track_curve
@@ -22,4 +23,5 @@ from alembert.reach.tasks import pose as pose
 from alembert.reach.tasks import position as position
 from alembert.reach.tasks import posture as posture
 
+_tell_wrong_types(__name__)
 _make_callable(__name__, reach)

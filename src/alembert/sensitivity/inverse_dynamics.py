@@ -313,7 +313,7 @@ FLOWS = 1e-9
 
 def has_curvature(tree: Tree) -> bool:
     """Whether the program is for this tree."""
-    for node in tree.nodes(ca.SX.sym("p", len(tree.model.parameters))):
+    for node in tree.nodes(tree.parameter_symbols):
         q, v = ca.SX.sym("q", node.nq), ca.SX.sym("v", node.nv)
         if node.structure.rotors or node.joint.bias(q, v) is not None or not _flows(node.structure.joint):
             return False

@@ -58,6 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import casadi as ca
 
@@ -117,7 +118,7 @@ def vjp(
 ) -> list[ca.SX]:
     """The gradient of weight . results with respect to every input (symbols), tangent for configurations."""
     total = ca.jtimes(results(function, inputs), stacked(inputs), weight, True)
-    gradients = ca.vertsplit(total, [0, *_cumulative([x.numel() for x in inputs])])
+    gradients = ca.vertsplit(total, [0, *accumulate(x.numel() for x in inputs)])
     found = []
     for x, gradient, is_q in zip(inputs, gradients, turned, strict=True):
         if is_q:
@@ -150,14 +151,6 @@ def hessian(
     along = stacked(steps)
     H, _ = ca.hessian(total, along)
     return ca.substitute(H, along, ca.SX.zeros(along.numel()))
-
-
-def _cumulative(sizes: list[int]) -> list[int]:
-    total, found = 0, []
-    for size in sizes:
-        total += size
-        found.append(total)
-    return found
 
 
 def tangent(

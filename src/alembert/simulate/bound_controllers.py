@@ -82,13 +82,9 @@ class BoundController:
                     *(f"q:{x}" for x in self.model.speed_names),
                     *(s.name for s in self.model.sensors),
                 ]
-                raise ArgumentError(
-                    unknown(
-                        f"simulate: {K.name!r} reads what is no output of the model and no reference:",
-                        name,
-                        known,
-                    )
-                )
+                sentence = f"simulate: {K.name!r} reads what is no output of the model and no reference:"
+                hint = "; its .renamed(inputs=[...], outputs=[...]) names them after the model's"
+                raise ArgumentError(unknown(sentence, name, known) + hint)
             self._check_row(name, row)
             unit = units[k] if k < len(K.inputs) else ""
             if unit and row.unit and unit != row.unit:

@@ -547,8 +547,11 @@ def told_law(given: Any) -> str:
 def where_the_law_is(given: Any) -> str:
     """What to give instead of a design, for the end of a message; empty where nothing is known."""
     if isinstance(getattr(given, "controller", None), SYSTEMS):
-        feedback = ", or al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
-        return f"; the controller of this {type(given).__name__} is its .controller{feedback}"
+        feedback = "; al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
+        return (
+            f"; the controller of this {type(given).__name__} is its .controller, about the point of the linear model: "
+            f"DynamicController(design.controller, about=linear){feedback}"
+        )
     return ""
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+NO_OFFSET = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+"""translation and quaternion of a place that is where its frame is"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Lock:
             raise ArgumentError(f"simulate: Lock: joint {self.joint!r} does not move")
         if joint.type.nv == 1 and joint.type.nq == 1 and joint.type.is_vector_space:
             return with_offset(model, self.name, self.joint)
-        return with_weld(model, self.name, joint.parent, joint.child)
+        on_parent = Frame(self.name, joint.parent, node=joint.node)
+        return with_weld(model, self.name, on_parent, joint.child)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Attach:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
-        return with_weld(model, self.name, self.frame_a, self.frame_b, self.joint)
+        return with_weld(model, self.name, model.frame(self.frame_a), self.frame_b, self.joint)
 
 
 @dataclass(frozen=True)
@@ -208,22 +211,20 @@ def with_offset(model: Model, name: str, joint: str) -> Model:
 def with_weld(
     model: Model,
     name: str,
-    frame_a: str,
+    frame_a: Frame,
     frame_b: str,
     joint: JointType = Fixed(),  # noqa: B008  (frozen)
 ) -> Model:
-    """A loop joint (by default a fixed one) between frame b and a frame on a's body, whose place there is given by
-    parameters."""
-    body = model.frame(frame_a).body
+    """A loop joint (by default a fixed one) between frame b and a frame on a's body, or at its node of a flexible one, whose
+    place there is given by parameters."""
     model.frame(frame_b)
     labels = [f"weld_{len(model.loops)}_{k}" for k in range(7)]
     place = Placement(tuple(Expression(x) for x in labels[:3]), tuple(Expression(x) for x in labels[3:]))
-    frame = Frame(f"{name}: place", body, place)
-    defaults = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+    frame = Frame(f"{name}: place", frame_a.body, place, frame_a.node)
     return model.replace(
         frames=(*model.frames, frame),
         loops=(*model.loops, LoopJoint(name, joint, frame.name, frame_b)),
-        parameters=(*model.parameters, *zip(labels, defaults, strict=True)),
+        parameters=(*model.parameters, *zip(labels, NO_OFFSET, strict=True)),
     )
 
 
@@ -241,12 +242,15 @@ def place_of(system: Simulation, name: str, q: Array) -> dict[str, float]:
             return {coupling.offset.text: float(q[model.q_slice(coupling.joint)][0])}
     for loop in model.loops:
         if loop.name == name and loop.frame_a == f"{name}: place":
-            frame = model.frame(loop.frame_a)
-            X_A = model.frame_pose(q, frame.body, parameters=system.parameters)
-            X = X_A.inverse() @ model.frame_pose(q, loop.frame_b, parameters=system.parameters)
+            place = model.frame(loop.frame_a).placement
+            entries = [str(entry) for entry in (*place.translation, *place.quaternion)]
+            parameters = {**(system.parameters or {}), **dict(zip(entries, NO_OFFSET, strict=True))}
+            X_A, X_B = (
+                model.frame_pose(q, frame, parameters=parameters) for frame in (loop.frame_a, loop.frame_b)
+            )
+            X = X_A.inverse() @ X_B
             numbers = (*X.translation, *quaternion.from_matrix(X.rotation))
-            entries = (*frame.placement.translation, *frame.placement.quaternion)
-            return {str(e): float(x) for e, x in zip(entries, numbers, strict=True)}
+            return {entry: float(x) for entry, x in zip(entries, numbers, strict=True)}
     raise AssertionError(name)
 
 

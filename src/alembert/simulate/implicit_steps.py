@@ -33,7 +33,7 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import IdentitySource, InverseSource, VectorProductSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
-from alembert.lowering.plan import Call, Columns, Copy, Offset, Plan, Repeat, Step, recorded
+from alembert.lowering.plan import Buffer, Call, Columns, Copy, Offset, Plan, Repeat, Step, recorded
 from alembert.simulate.step_code import Layout, StepModel, arguments, kept_steps
 from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
@@ -201,8 +201,6 @@ class _Step:
     state: ca.SX
     h: ca.SX
     a1: ca.SX
-    adding: bool = False
-    """whether coordinates simply add"""
 
     @cached_property
     def end(self) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -211,7 +209,7 @@ class _Step:
         q0, v0, a0, b0 = (state[self.layout[name]] for name in ("q", "v", "a", "b"))
         b1 = ((1 - F) * self.a1 + F * a0 - M * b0) / (1 - M)  # (1)
         along = h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1)
-        q1 = q0 + along if self.adding else self.plant.model.space.integrate(q0, along)  # (2)
+        q1 = self.plant.model.space.integrate(q0, along)  # (2)
         return q1, v0 + h * ((1 - GAMMA) * b0 + GAMMA * b1), b1  # (3)
 
     def following(self, x: ca.SX | None = None) -> ca.SX:
@@ -242,8 +240,18 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
         "numbers": ([state, start, h, x], [start + (state[0] + 1) * h, ca.vertcat(h, done)]),
         "update": ([x, da], [ca.if_else(done, x, moved)]),
     }
-    motion, finish = _ends(plant, layout, functions)
-    iteration: list[Step] = [Call("numbers", ["state", "start", "step", "x"], ["t", "shared"]), *motion]
+    shared, a1 = ca.SX.sym("shared", 2), ca.SX.sym("a1", nv)
+    end = _Step(plant, layout, state, shared[0], a1)
+    q1, v1, _ = end.end
+    following = end.following()
+    good = ca.if_else(shared[1], following[2:], ca.SX.nan(layout.size - 2))
+    functions["motion"] = ([shared, state, a1], [q1, v1, a1])
+    functions["finish"] = ([shared, state, a1], [ca.vertcat(following[:2], good)])
+    known: list[Buffer] = ["shared", "state", Offset("x", 2)]
+    iteration: list[Step] = [
+        Call("numbers", ["state", "start", "step", "x"], ["t", "shared"]),
+        Call("motion", known, ["q", "v", "a"]),
+    ]
     more = ["parameters"] if "parameters" in names else []
     effort = "effort"
     if plant.controller is not None or plant.elements is not None:
@@ -283,7 +291,7 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
             Call("weights", ["step"], ["beta", "gamma"]),
             Repeat(iteration, "x", MOST),
             Call("numbers", ["state", "start", "step", "x"], ["t", "shared"]),
-            *finish,
+            Call("finish", known, ["next"]),
         ],
     )
 
@@ -295,41 +303,6 @@ def _largest(x: ca.SX) -> ca.SX:
         pairs = [ca.fmax(a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
         found = pairs + found[2 * len(pairs) :]
     return found[0]
-
-
-_Functions = dict[str, tuple[list[ca.SX], list[ca.SX]]]
-
-
-def _ends(plant: StepModel, layout: Layout, functions: _Functions) -> tuple[list[Step], list[Step]]:
-    """The motion at the end of the step, and the next state: by loops over the speeds where coordinates add.
-
-    They take the step and whether it is done from `shared`.
-    """
-    nv, shared = plant.model.nv, ca.SX.sym("shared", 2)
-    h, done = shared[0], shared[1]
-    loops = plant.model.space.is_vector_space
-    small = Layout(**dict.fromkeys("qvab", 1)) if loops else layout
-    state, a1 = ca.SX.sym("state", small.size), ca.SX.sym("a1", 1 if loops else nv)
-    step = _Step(plant, small, state, h, a1, adding=loops)
-    q1, v1, _ = step.end
-    following = step.following()[2:]
-    good = ca.if_else(done, following, ca.SX.nan(following.numel()))
-    functions["count"] = ([ca.SX.sym("before", layout.size)], [])
-    before = functions["count"][0][0]
-    functions["count"][1].append(ca.vertcat(before[0] + 1, before[1]))
-    counted = Call("count", ["state"], ["next"])
-    if loops:  # a state is q, v, a and b by rows
-        rows, x, result = Offset("state", 2), Offset("x", 2), Offset("next", 2)
-        each = ca.Function("motion", [shared, state[2:], a1], [q1, v1, a1])
-        last = ca.Function("finish", [shared, state[2:], a1], [good])
-        return (
-            [Columns(each, "shared", [rows, x], ["q", "v", "a"], nv)],
-            [counted, Columns(last, "shared", [rows, x], [result], nv)],
-        )
-    functions["motion"] = ([shared, state, a1], [q1, v1, a1])
-    functions["finish"] = ([shared, state, a1], [good])
-    given: list[str | Offset] = ["shared", "state", Offset("x", 2)]
-    return [Call("motion", given, ["q", "v", "a"])], [counted, Call("finish", given, [Offset("next", 2)])]
 
 
 def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:

@@ -53,6 +53,8 @@ _LEAPS = (
 )  # fmt: skip
 """(year, month, TAI - UTC in seconds from the first day of that month on), IERS Bulletin C"""
 SCALES = ("UTC", "TT", "TAI", "TDB")
+_GIVE_TT = "give the epoch in TT, as '2045-03-01T12:00:00 TT': without the Earth's rotation it needs no table"
+_NO_UTC = "neither UTC nor where the Earth's rotation has come to are known then"
 
 
 @dataclass(frozen=True, order=True)
@@ -68,14 +70,21 @@ class Epoch:
 
     @classmethod
     def of(cls, text: str | _datetime.datetime, scale: str = "UTC") -> Epoch:
-        """From a date and time, or as ISO 8601 writes them, in one of the scales UTC, TT, TAI or TDB."""
+        """From a date and time, or as ISO 8601 writes them, in one of the scales UTC, TT, TAI or TDB.
+
+        A text may end with its scale: "2045-03-01T12:00:00 TT".
+        """
         if isinstance(text, _datetime.datetime):
             local = text if text.tzinfo is None else text.astimezone(_datetime.UTC)
             text = local.replace(tzinfo=None).isoformat()
         choice("Epoch", "scale", scale, SCALES)
+        if isinstance(text, str) and (words := text.rsplit(" ", 1))[-1] in SCALES:
+            if scale not in ("UTC", words[-1]):
+                raise ArgumentError(f"Epoch: {text!r} says its scale, and scale is {scale!r}")
+            text, scale = words
         day, seconds = _read(text)
         if scale == "UTC":
-            return cls._normal(day, seconds + leap_seconds(day, text) + 32.184)
+            return cls._normal(day, seconds + leap_seconds(day, text, _GIVE_TT) + 32.184)
         if scale == "TAI":
             return cls._normal(day, seconds + 32.184)
         found = cls._normal(day, seconds)
@@ -108,9 +117,9 @@ class Epoch:
         """UTC since noon of 1 January 2000, as whole days of 86400 s and seconds."""
         day, seconds = self.day, self.seconds - 32.184
         civil = math.floor((seconds + 43200.0) / DAY) + day
-        leap = leap_seconds(civil, str(self))
+        leap = leap_seconds(civil, str(self), _NO_UTC)
         if (seconds - leap + 43200.0) / DAY + day < civil:
-            leap = leap_seconds(civil - 1, str(self))
+            leap = leap_seconds(civil - 1, str(self), _NO_UTC)
         found = Epoch._normal(day, seconds - leap)
         return found.day, found.seconds
 
@@ -130,7 +139,7 @@ class Epoch:
         return f"J2000 + {self.day} d + {self.seconds:.6f} s TT"
 
 
-def leap_seconds(day: int, what: str = "") -> int:
+def leap_seconds(day: int, what: str = "", known: str = "the day's leap seconds are not known") -> int:
     """TAI - UTC on a civil day, which counts from 1 January 2000; refused where the table does not know it."""
     at = _datetime.date(2000, 1, 1).toordinal() + day
     date = _datetime.date.fromordinal(at) if at > 0 else _datetime.date.min
@@ -138,7 +147,7 @@ def leap_seconds(day: int, what: str = "") -> int:
     if not found or date.year >= _TRUSTED:
         raise ArgumentError(
             f"Epoch: {what or date.isoformat()} is outside the table of leap seconds, 1972 to {_TRUSTED - 1} (as of "
-            f"{TABLE_DATE}); give the epoch in TT, which needs no table"
+            f"{TABLE_DATE}); {known}"
         )
     return found[-1]
 

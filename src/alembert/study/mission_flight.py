@@ -251,6 +251,7 @@ class MissionFlight:
         self.task = task
         with described_at("epoch"):
             epoch = self.epoch = craft.Epoch.of(task.epoch)
+            _ = epoch.utc  # reports, and how far the Earth has turned
         with described_at("orbit"):
             self.orbit = _orbit_of(task.orbit, epoch)
         world = craft.Encke(self.orbit) if task.formulation == "encke" else craft.Cowell()
@@ -269,7 +270,8 @@ class MissionFlight:
             raise OptionError(
                 ("orbit",),
                 f"has its perigee at {(self.orbit.perigee - EQUATOR) / 1e3:.4g} km, expected more than "
-                f"{ENTRY / 1e3:g} km: below, the atmosphere ends a flight at once (surroundings.drag = false leaves it out)",
+                f"{ENTRY / 1e3:g} km: below, the atmosphere ends a flight at once (surroundings.drag = false leaves it "
+                "out); lengths are in metres",
             )
         if around.drag:
             self.others["drag"] = self.environment.drag(self.vehicle.surfaces)

@@ -169,14 +169,12 @@ class Factor:
         self._n = n
         self._L: list[ca.SX] = []  # columns, each from its diagonal on
         self._inverse: list[ca.SX] = []
-        scaled: list[ca.SX] = []  # those of L diag(d)
-        for j in range(n):
-            column = M[j:, j]
-            for k in range(j):
-                column = column - self._L[k][j - k :] * scaled[k][j - k]
+        left = M
+        for _ in range(n):
+            column = left[:, 0]  # of L diag(d)
             self._inverse.append(1 / column[0])
-            scaled.append(column)
-            self._L.append(column * self._inverse[j])
+            self._L.append(column * self._inverse[-1])
+            left = left[1:, 1:] - self._L[-1][1:, :] @ column[1:, :].T
         if guarded and n:
             self._inverse[0] = self._inverse[0] * positive(self.least_pivot)
 

@@ -347,8 +347,8 @@ def test_motors():
 @pytest.mark.parametrize(
     ("actuator", "problem"),
     [
-        ('<position name="n" joint="h"/>', "bias affine"),
-        ('<velocity name="n" joint="h"/>', "bias affine"),
+        ('<position name="n" joint="h"/>', "bias affine (a servo of position or velocity)"),
+        ('<velocity name="n" joint="h"/>', "bias affine (a servo of position or velocity)"),
         ('<muscle name="n" joint="h" lengthrange="0 1"/>', "dynamics muscle"),
         ('<general name="n" joint="h" gaintype="affine"/>', "gain affine"),
         ('<motor name="n" jointinparent="b" gear="1"/>', "transmission jointinparent"),

@@ -495,7 +495,9 @@ class _Reader(Contents):
             ("bias", mujoco.mjtBias, m.actuator_biastype[i]),
         ):
             if int(value) != 0:  # joint, none, fixed, none
-                return f"{what} {enum(int(value)).name.split('_', 1)[1].lower()}"
+                kind = enum(int(value)).name.split("_", 1)[1].lower()
+                servo = " (a servo of position or velocity)" if (what, kind) == ("bias", "affine") else ""
+                return f"{what} {kind}{servo}"
         for what in ("delay", "damping", "dampingpoly", "armature"):
             if np.any(self.field(f"actuator_{what}", i)):
                 return what

@@ -124,7 +124,8 @@ def _formula(text: str, info: ValidationInfo) -> Expression:
     expression = Expression(text)
     known = (info.context or {}).get("parameters", {})
     for name in sorted(expression.names - known.keys()):
-        raise ValueError(unknown("uses the parameter", name, known))
+        axis = "; an axis is three numbers, such as [0, 0, 1]" if text.lower() in ("x", "y", "z") else ""
+        raise ValueError(unknown("uses the parameter", name, known) + axis)
     if all(known[name] is not None for name in expression.names):
         expression.evaluate(known)
     return expression

@@ -101,7 +101,8 @@ class Element:
                 found.append(float(word))
                 continue
             if not _NUMBER.fullmatch(word):
-                self.fail(f"{what} has {word[:40]!r}, expected a finite number")
+                hint = "; expand the file with xacro first" if "${" in word else ""
+                self.fail(f"{what} has {word[:40]!r}, expected a finite number{hint}")
             number = float(word)
             if abs(number) > MAX_NUMBER:
                 if not infinite:

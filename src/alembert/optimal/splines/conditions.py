@@ -13,8 +13,8 @@ over the stored states,
 
     lambda_N = dL_N/dx,    (lambda_k, dL/dy_k, dL/dT, dL/dp) = vjp of step k with (lambda_{k+1}, w_k)       (3)
 
-and L_z follows with Y_k: one sweep for each result, however many control points there are. Hence `jacobian` takes (3) where
-results are fewer than unknowns, and (1) otherwise; slopes of the Lagrangian take (3).
+and L_z follows with Y_k, by one sweep, however many control points there are. Jacobians take (1), slopes of the Lagrangian
+(3).
 
 Rows are lower <= g(z) <= upper, in this order: the start, the end, what a periodic motion must return to, bounds at
 every node, and rates of controls over every interval. Rows have names and times, so that whatever is wrong with one can
@@ -77,12 +77,6 @@ class SplineSlopes:
 
     def __init__(self, shooting: Shooting) -> None:
         self.shooting = shooting
-
-    def none(self, motion: SplineMotion) -> Weights:
-        """Weights that are zero."""
-        zero, n = np.zeros_like, self.shooting.n
-        ends = zero(motion.start), zero(motion.end)
-        return Weights(0.0, *ends, zero(motion.path), zero(motion.controls), np.zeros(n), np.zeros(n))
 
     def tangents(self, motion: SplineMotion) -> Tangents:
         with np.errstate(all="ignore"):
@@ -210,7 +204,7 @@ class SplineSlopes:
 class SplineRows:
     """Values, Jacobians and the slope of the Lagrangian; keeps what was evaluated last."""
 
-    def __init__(self, shooting: Shooting, *, by_adjoint: bool | None = None) -> None:
+    def __init__(self, shooting: Shooting) -> None:
         self.shooting, self.slopes = shooting, SplineSlopes(shooting)
         self._last: tuple[Array, SplineMotion] | None = None
         self._tangents: tuple[SplineMotion, Tangents] | None = None
@@ -242,9 +236,6 @@ class SplineRows:
             ]
         )
         """where rows hold, as shares of the duration"""
-        results = 1 + len(self.names) - len(s.start_rows)
-        self.by_adjoint = results < s.unknowns if by_adjoint is None else by_adjoint
-        """whether Jacobians come from backward sweeps: results are fewer than unknowns"""
         x, y = (ca.SX.sym(name, len(s.first)) for name in "xy")
         e, f = (ca.SX.sym(name, s.n) for name in "ef")
         around = s.local(s.retract(x, e), s.retract(y, f))
@@ -324,16 +315,10 @@ class SplineRows:
 
     def gradient(self, z: Array) -> Array:
         """Of the cost."""
-        if not self.by_adjoint:
-            return self.tangents(z).cost
-        motion = self.motion(z)
-        return self.slopes.adjoint(motion, replace(self.slopes.none(motion), cost=1.0)).z
+        return self.tangents(z).cost
 
     def jacobian(self, z: Array) -> Array:
         """Of g."""
-        return self._by_adjoints(z) if self.by_adjoint else self._by_tangents(z)
-
-    def _by_tangents(self, z: Array) -> Array:
         motion, found = self.motion(z), self.tangents(z)
         _, direct, first, last = self._ends_meet(motion)
         back = direct + first @ found.x[0] + last @ found.x[-1]
@@ -343,16 +328,6 @@ class SplineRows:
             rates[:, :, -1] -= np.diff(motion.controls[:, self._rates], axis=0) * N / T**2
         blocks = [found.start, found.end, back, found.path, rates]
         return np.concatenate([block.reshape(-1, len(z)) for block in blocks])
-
-    def _by_adjoints(self, z: Array) -> Array:
-        motion, count = self.motion(z), len(self.names)
-        J = np.empty((count, len(z)))
-        J[self.at["start"]] = self.slopes.start(motion)
-        for k in range(self.at["start"].stop, count):
-            unit = np.zeros(count)
-            unit[k] = 1.0
-            J[k] = self.lagrangian(z, 0.0, unit).z
-        return J
 
     def lagrangian(self, z: Array, sigma: float, y: Array) -> Adjoint:
         """The slope of sigma J + y' g, by one backward sweep."""

@@ -24,6 +24,7 @@ Passive joints may move on manifolds: changes of x are tangent vectors there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,37 +35,28 @@ import scipy
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.stage_loop import SHARED, StageLoop
-from alembert.optimal.closure import Closure, conditions, place, solve
+from alembert.optimal.closure import Closure, conditions, place
 from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import classical_step
 from alembert.optimal.search_graphs import column
+from alembert.sweeps.dynamics import Factor
 
 Array = np.ndarray
 
 
-class Direct:
-    """A CasADi function with dense results on arrays, without the conversions of its own call (0.1 ms each)."""
+def _at_once(function: ca.Function) -> Callable[..., list[Array]]:
+    """It on arrays, as one stage of a loop."""
+    loop = StageLoop(function, [0] * (function.n_in() + function.n_out()), backward=False)
+    shapes = [function.size_out(k) for k in range(function.n_out())]
 
-    def __init__(self, function: ca.Function) -> None:
-        self._function = function
-        buffer: Any
-        buffer, self._run = function.buffer()
-        self._inputs = [np.zeros(function.nnz_in(k)) for k in range(function.n_in())]
-        self._results = [np.zeros(function.numel_out(k)) for k in range(function.n_out())]
-        self._kept = buffer
-        for k, array in enumerate(self._inputs):
-            buffer.set_arg(k, memoryview(array.data))
-        for k, array in enumerate(self._results):
-            buffer.set_res(k, memoryview(array.data))
+    def run(*given: Any) -> list[Array]:
+        results = [np.empty(shape) for shape in shapes]
+        loop(1, *(np.array(x, dtype=float, ndmin=1) for x in given), *results)
+        return results
 
-    def __call__(self, *arguments: Any) -> list[Array]:
-        for array, value in zip(self._inputs, arguments, strict=True):
-            array[:] = value
-        self._run()
-        shapes = [self._function.size_out(k) for k in range(len(self._results))]
-        return [x.reshape(shape, order="F").copy() for x, shape in zip(self._results, shapes, strict=True)]
+    return run
 
 
 NEWTON = 3
@@ -315,7 +307,7 @@ class Shooting:
         free = symbolic.forward_dynamics(q, v, ca.SX.zeros(self.model.nv), parameters=known)
         G = ca.vertcat(closure.jacobian(q, p), ca.sparsify(ca.SX(np.eye(self.model.nv)[self.driven])))
         Y = symbolic.inverse_mass_matrix(q, parameters=known) @ G.T
-        reactions = solve(G @ Y, ca.vertcat(closure.accelerations(t, q, v, p), given) - G @ free)
+        reactions = Factor(G @ Y).solve(ca.vertcat(closure.accelerations(t, q, v, p), given) - G @ free)
         return free + Y @ reactions, reactions[len(closure.names) :]
 
     def _project(self, x: ca.SX, y: ca.SX, t: ca.SX, T: ca.SX, p: ca.SX) -> ca.SX:
@@ -327,7 +319,7 @@ class Shooting:
 
         def back(q: ca.SX, off: ca.SX) -> ca.SX:
             G = closure.jacobian(q, p)[:, self.passive]
-            return G.T @ solve(G @ G.T, off)
+            return G.T @ Factor(G @ G.T).solve(off)
 
         for _ in range(NEWTON):
             q, _, _ = self._whole(x, y, T)
@@ -378,12 +370,12 @@ class Shooting:
         self.step = ca.Function("spline_step", place, [ca.densify(w) for w in self._step(*place)])
         self._forward = StageLoop(self.step, [0, 0, 0, SHARED, SHARED, 1, 0, 0, 0], backward=False)
 
-        def at(t: ca.SX, rows: Any) -> Direct:
+        def at(t: ca.SX, rows: Any) -> Callable[..., list[Array]]:
             _, _, u, path, s = self._node(self.retract(x, e), own, t, T, p)
             value = rows(u, path, s)
             J = ca.jacobian(value, ca.vertcat(e, own, T, p))
             results = [ca.densify(ca.substitute(w, e, zero)) for w in (value, J)]
-            return Direct(ca.Function("node", [x, own, T, p], results))
+            return _at_once(ca.Function("node", [x, own, T, p], results))
 
         def end(u: ca.SX, path: ca.SX, s: Any) -> ca.SX:
             return ca.vertcat(self.problem.cost.final(s), u, path, *(row.value(s) for row in self.end_rows))
@@ -396,7 +388,7 @@ class Shooting:
             moved[j] = d[k]
         first = self._project(self.retract(ca.SX(self.first), moved), own, ca.SX(0), T, p)
         J = ca.substitute(ca.jacobian(self.local(here, first), ca.vertcat(d, own, T, p)), here, first)
-        self._begin = Direct(ca.Function("begin", [d, own, T, p], [ca.densify(first), ca.densify(J)]))
+        self._begin = _at_once(ca.Function("begin", [d, own, T, p], [ca.densify(first), ca.densify(J)]))
 
 
 def _rank(G: Array) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.errors import ArgumentError, NumericalError
 from alembert.optimal import guess as guesses
 from alembert.optimal.diagnosis import Dependencies, Violation, badly_scaled, violated
@@ -53,14 +54,15 @@ class SplineSolution(Solution):
     """The motion at the nodes, and the splines: `coefficients` (driven, control points) on `knots` of the share t/T.
 
     `controls` are means over the intervals as in other solutions; `node_controls` and `control_at(t)` have them
-    at the nodes and in between. `slopes` says whether slopes came from "tangent" or "adjoint" sweeps.
+    at the nodes and in between.
     """
+
+    _in_momenta = False
 
     def __init__(self, rows: SplineRows, found: Found, seconds: dict[str, float]) -> None:
         shooting = rows.shooting
         self.problem, self._shooting, self._rows = shooting.problem, shooting, rows
         self.solver, self.transcription, self.hessian = "trust region", "splines", "differences"
-        self.slopes = "adjoint" if rows.by_adjoint else "tangent"
         self.unknowns, self._multipliers = found.z, found.y
         self.knots, self.degree = shooting.knots, shooting.degree
         self._motion = motion = rows.motion(found.z)
@@ -102,13 +104,6 @@ class SplineSolution(Solution):
         return self._states[1]
 
     @cached_property
-    def momenta(self) -> Array:
-        """Generalised momenta M(q) v, (N + 1, nv)."""
-        return np.einsum(
-            "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
-        )
-
-    @cached_property
     def _between(self) -> scipy.interpolate.CubicSpline:
         """Efforts over the shares of the time, from those at the nodes."""
         return scipy.interpolate.CubicSpline(np.arange(self.steps + 1) / self.steps, self.node_controls)
@@ -117,13 +112,6 @@ class SplineSolution(Solution):
     def controls(self) -> Array:
         """(N, m): means over the intervals."""
         return np.diff(self._between.antiderivative()(self._between.x), axis=0) * self.steps
-
-    @cached_property
-    def efforts(self) -> Array:
-        """(N, nv): of all degrees of freedom, means over the intervals [N m, N]."""
-        tau = np.zeros((self.steps, self._shooting.model.nv))
-        tau[:, self._shooting.driven] = self.controls
-        return tau
 
     def control_within(self, k: Any, share: Any) -> Array:
         """The controls in interval k, at a share from 0 to 1 of it."""
@@ -261,10 +249,11 @@ def solve_splines(
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say so.
     Interrupting (Ctrl-C) returns the best iterate.
     """
-    _whole("steps", steps, 1)
-    _whole("degree", degree, 3, "; accelerations of lower degrees jump")
-    _whole("control_points", control_points, degree + 1, " (degree + 1)")
-    _whole("iterations", iterations, 1)
+    for name, value, least, why in (
+        *(("steps", steps, 1, ""), ("degree", degree, 3, "; accelerations of lower degrees jump")),
+        *(("control_points", control_points, degree + 1, " (degree + 1)"), ("iterations", iterations, 1, "")),
+    ):
+        whole("solve_splines", name, value, f"a whole number of at least {least}{why}", least=least)
     if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
         raise ArgumentError(f"solve_splines: tolerance is {tolerance!r}, expected a number between 0 and 1")
     began = time.perf_counter()
@@ -371,10 +360,3 @@ def _moved(shooting: Shooting, point: Array) -> Array:
     d = shooting.plant.chart.difference(first, point)
     passive = [*shooting.passive, *(nv + k for k in shooting.passive)]
     return d[[passive[k] for k in shooting.open]]
-
-
-def _whole(name: str, value: Any, least: int, why: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(
-            f"solve_splines: {name} is {value!r}, expected a whole number of at least {least}{why}"
-        )
