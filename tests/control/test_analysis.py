@@ -507,7 +507,7 @@ def test_prewarping_keeps_the_response():
     [
         (lambda G: G.sampled(0.1).sampled(0.1), ArgumentError, "sampled already"),
         (lambda G: G.sampled(0.0), ArgumentError, "dt is 0.0"),
-        (lambda G: G.sampled(0.1, method="zho"), ArgumentError, "method is 'zho', expected one of zoh"),
+        (lambda G: G.sampled(0.1, method="zho"), ArgumentError, "method is 'zho', expected one of 'zoh'"),
         (lambda G: G.sampled(0.1, prewarp=1.0), ArgumentError, "prewarp is for the method 'tustin'"),
         (lambda G: G.sampled(0.1, method="tustin", prewarp=40.0), ArgumentError, "below that of Nyquist"),
         (lambda G: G.continuous(), ArgumentError, "continuous already"),

@@ -205,7 +205,7 @@ def test_a_point_is_held_against_springs_too():
     [
         (
             lambda: codesign(two_masses_of_k, RANGE, feedback="best"),
-            "feedback is 'best', expected one of state",
+            "feedback is 'best', expected one of 'state'",
         ),
         (lambda: codesign(two_masses_of_k, RANGE, share=2.0), "share is 2.0, expected a number from 0 to 1"),
         (lambda: codesign(two_masses_of_k, {"k": (2, 1)}), r"the range of 'k' is \(2, 1\), expected"),

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number, real
+from alembert.arguments import check_known, choice, is_number, real
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import static
@@ -208,12 +208,8 @@ class _Codesign:
         self, make: Any, ranges: Any, share: float, feedback: str, gain: Any, function: str = "codesign"
     ) -> None:
         self.function = function
-        if feedback not in FEEDBACK:
-            raise ArgumentError(
-                f"{self.function}: feedback is {feedback!r}, expected one of {', '.join(FEEDBACK)}"
-            )
-        if not 0 <= share <= 1:
-            raise ArgumentError(f"{self.function}: share is {share!r}, expected a number from 0 to 1")
+        choice(function, "feedback", feedback, FEEDBACK)
+        real(function, "share", share, "a number from 0 to 1", least=0.0, most=1.0)
         self.make, self.share, self.feedback = make, float(share), feedback
         self.names = list(ranges)
         limits = []
@@ -473,8 +469,7 @@ def lightest(
     """
     for name, value in (("effort", effort), ("response", response)):
         real("lightest", name, value, "a limit above zero", over=0.0)
-    if feedback not in ("state", "output"):
-        raise ArgumentError(f"lightest: feedback is {feedback!r}, expected 'state' or 'output'")
+    choice("lightest", "feedback", feedback, ("state", "output"))
     return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain, "lightest"), effort, response).solve(
         start, iterations
     )

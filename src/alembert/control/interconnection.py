@@ -46,16 +46,15 @@ def append(*systems: StateSpace) -> StateSpace:
     return _joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p), None, *named)
 
 
-def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> Sequence[StateSpace]:
+def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> tuple[Any, ...]:
     """All of them with elements, where one has some."""
     if not systems:
         raise ArgumentError(f"{function}: no system was given")
     if not has_elements(*systems):
-        return systems
+        return tuple(systems)
     from alembert.control.uncertain_systems import as_uncertain_system
 
-    made: list[Any] = [as_uncertain_system(G) for G in systems]
-    return made
+    return tuple(as_uncertain_system(G) for G in systems)
 
 
 def _side_by_side(function: str, systems: Sequence[StateSpace]) -> StateSpace:

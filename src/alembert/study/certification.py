@@ -221,22 +221,13 @@ class LoopCertificate:
     # --- tables and pictures ----------------------------------------------------------------------------------------
 
     def tables(self) -> list[Grid]:
-        names = self.family.nominal.input_names
+        listed = list(zip(self.family.nominal.input_names, self.margins, strict=True))
+        if self.multiloop is not None and len(listed) > 1:
+            listed.append(("all at once", self.multiloop))
         rows = [
             [name, f"{m.gain_down:.3f}", f"{m.gain:.3f}", f"{m.phase_deg:.2f}", f"{m.frequency:.4g}"]
-            for name, m in zip(names, self.margins, strict=True)
+            for name, m in listed
         ]
-        if self.multiloop is not None and len(names) > 1:
-            m = self.multiloop
-            rows.append(
-                [
-                    "all at once",
-                    f"{m.gain_down:.3f}",
-                    f"{m.gain:.3f}",
-                    f"{m.phase_deg:.2f}",
-                    f"{m.frequency:.4g}",
-                ]
-            )
         found = [
             Grid.of("Margins at the inputs", ("input", "gain from", "to", "phase [deg]", "at [rad/s]"), rows)
         ]
@@ -258,8 +249,7 @@ class LoopCertificate:
 
     def plot(self, kind: str = "mu", *, path: str | PathLike[str] | None = None) -> Figure:
         """ "mu" over frequency with both bounds, or "motions": deviations of all runs over time. `path` saves it."""
-        if kind not in ("mu", "motions"):
-            raise ArgumentError(f"plot: kind is {kind!r}, expected 'mu' or 'motions'")
+        choice("plot", "kind", kind, ("mu", "motions"))
         return drawing.save(self._plot_mu() if kind == "mu" else self._plot_motions(), path)
 
     def _plot_motions(self) -> Figure:
