@@ -254,7 +254,7 @@ def tell_wrong_types(package: str) -> None:
 
 
 def tell_wrong_types_in(found: type) -> None:
-    """In the construction and the public methods of a class."""
+    """In the construction of a class and those of its public methods that take something."""
     for name, member in list(vars(found).items()):
         if name == "__init__":
             setattr(found, name, _telling(member, found.__name__))
@@ -262,7 +262,7 @@ def tell_wrong_types_in(found: type) -> None:
             continue
         elif isinstance(member, classmethod | staticmethod):
             setattr(found, name, type(member)(_telling(member.__func__, name)))
-        elif inspect.isfunction(member):
+        elif inspect.isfunction(member) and len(inspect.signature(member).parameters) > 1:
             setattr(found, name, _telling(member, name))
 
 

@@ -110,10 +110,11 @@ def test_an_orbit_that_does_not_go_straight(share):
     within = {name: (x - 1.0, x + 1.0) for name, x in end.items()}
     near = Problem(system, share * turn, start=start, end=within).solve(40)
     assert near.cost == pytest.approx(found.cost, rel=1e-3)  # a metre of the hundred kilometres, twice
-    if share == 0.5:  # an end that is no place
+    if share in (0.5, 0.75):  # an end that is no place
         beyond = Problem(system, share * turn, start=start, end={"x": (-np.inf, end["x"])}).solve(40)
         assert beyond.success
         assert beyond.cost < found.cost
+    if share == 0.75:
         assert beyond.message.endswith(
             "begun from the motion that the start leads to by itself: no way led on from a straight one"
         )
