@@ -368,6 +368,8 @@ def test_names_of_other_programs():
         al.lqr
     with pytest.raises(AttributeError, match=r"no attribute 'step_response'; it is G.step_response"):
         al.control.step_response
+    with pytest.raises(AttributeError, match=r"it is G.is_stable, with G a system"):
+        al.control.is_stable
     system = al.control.tf([1], [1, 1])
     for name, told in vars(al.control)["_MATLAB"].items():
         with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; it is {told}")):

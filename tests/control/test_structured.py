@@ -20,7 +20,7 @@ from alembert.control import (
     tf,
     tune,
 )
-from alembert.control.structured import _Loop
+from alembert.control.structured import StructuredLoop
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import compleib, gust_alleviation, miminis_first, miminis_second
 
@@ -87,7 +87,7 @@ def test_a_controller_of_low_order_is_begun_at_a_reduced_one():
     for order, above in ((3, 1e-2), (4, 2e-3), (5, 2e-3)):  # `backoff` is 1e-3; one state less, one too many
         structure = fixed_order(order, 1, 1)
         begun = structured._reduced(P, 1, 1, structure)
-        values = [_Loop(P, 1, 1, structure).value(x, [Goal()], 0.0, 0.0, 1.0)[0] for x in begun]
+        values = [StructuredLoop(P, 1, 1, structure).value(x, [Goal()], 0.0, 0.0, 1.0)[0] for x in begun]
         assert least * (1 - 1e-6) <= min(values) <= (1 + above) * least
     found = tune(P, 4, controls=1, measurements=1, starts=1, iterations=3)
     assert least * (1 - 1e-6) <= found.value <= 1.002 * least
@@ -102,7 +102,7 @@ def test_gradients_are_those_of_differences(kind):
             P.A, P.B, P.C, P.D * np.block([[np.zeros((2, 2)), np.ones((2, 1))], [np.zeros((2, 3))]])
         )
     structure = fixed_order(1, m, p)
-    loop = _Loop(P, m, p, structure)
+    loop = StructuredLoop(P, m, p, structure)
     x = tune(P, structure, controls=m, measurements=p, starts=1, iterations=1).parameters
     x = x + 1e-3 * np.random.default_rng(0).normal(size=len(x))
     functions = [lambda x: loop.value(x, [Goal(kind)], 0.0, 0.0, 1.0), lambda x: loop.abscissa(x, 0.1, 0.9)]

@@ -46,16 +46,16 @@ def append(*systems: StateSpace) -> StateSpace:
     return _joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p), None, *named)
 
 
-def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> Sequence[StateSpace]:
+def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> tuple[StateSpace, ...]:
     """All of them with elements, where one has some."""
     if not systems:
         raise ArgumentError(f"{function}: no system was given")
     if not has_elements(*systems):
-        return systems
+        return tuple(systems)
     from alembert.control.uncertain_systems import as_uncertain_system
 
-    made: list[Any] = [as_uncertain_system(G) for G in systems]
-    return made
+    made: Any = tuple(as_uncertain_system(G) for G in systems)
+    return made  # type: ignore[no-any-return]
 
 
 def _side_by_side(function: str, systems: Sequence[StateSpace]) -> StateSpace:
@@ -261,7 +261,7 @@ def _joined(
     if has_elements(*systems):
         from alembert.control.uncertain_systems import joined
 
-        made: Any = joined(function, systems, F, E, L, tap)
+        made: Any = joined(function, systems, F, E, L, tap)  # type: ignore[arg-type]
     else:
         P = close(function, _side_by_side(function, systems), F, E, tap=True)
         whole = np.hstack([L, np.zeros((len(L), len(F))) if tap is None else tap])

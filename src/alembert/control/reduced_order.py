@@ -23,7 +23,6 @@ What is left of (4) is part of the result. With the full order T is one, (4) the
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,8 +234,9 @@ class _Problem:
         ).x
         x = x if value(x)[0] <= best + 1e-12 else end.x
         J, slopes = self.cost(x)
-        named = {"input_names": self.plant.output_names, "output_names": self.plant.input_names}
-        made = dataclasses.replace(self.structure.system(x), **named)
+        made = self.structure.system(x).renamed(
+            inputs=self.plant.output_names, outputs=self.plant.input_names
+        )
         return J, made, float(np.abs(slopes).max()) / J
 
     def projection_residual(self, K: StateSpace) -> float:

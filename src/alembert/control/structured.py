@@ -286,7 +286,7 @@ def tune(
     return Tuned(K, best[0], x0 + Y @ best[1], closed, tuple(reached))
 
 
-def _within(loops: Sequence[_Loop], goals: Sequence[Goal]) -> tuple[Array, Array]:
+def _within(loops: Sequence[StructuredLoop], goals: Sequence[Goal]) -> tuple[Array, Array]:
     """x_0 and Y: of all parameters, those for which D = 0 of the goals "h2", in sizes that follow from the plants."""
     structure = loops[0].structure
     size = 1 / np.max([loop.sizes() for loop in loops], axis=0)
