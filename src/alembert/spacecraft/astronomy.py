@@ -79,10 +79,11 @@ class Epoch:
             text = local.replace(tzinfo=None).isoformat()
         if scale not in SCALES:
             raise ArgumentError(f"Epoch: scale is {scale!r}, expected one of {', '.join(SCALES)}")
-        if isinstance(text, str) and (words := text.rsplit(" ", 1))[-1] in SCALES:
-            if scale not in ("UTC", words[-1]):
+        if isinstance(text, str) and text.endswith(tuple(f" {known}" for known in SCALES)):
+            date, own = text.rsplit(" ", 1)
+            if scale not in ("UTC", own):
                 raise ArgumentError(f"Epoch: {text!r} says its scale, and scale is {scale!r}")
-            text, scale = words
+            text, scale = date, own
         day, seconds = _read(text)
         if scale == "UTC":
             return cls._normal(day, seconds + leap_seconds(day, text, _GIVE_TT) + 32.184)
