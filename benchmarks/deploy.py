@@ -23,8 +23,8 @@ import numpy as np
 
 import alembert as al
 from alembert.deploy import compiler
-from alembert.deploy.acting import Given
 from alembert.deploy.c_program import c_program
+from alembert.deploy.exported_system import Given
 from alembert.deploy.live_page import web_assembly
 from benchmarks import models
 from benchmarks.rows import Row

@@ -4,11 +4,13 @@ import math
 import pickle
 import re
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import alembert as al
+from alembert.arguments import told_elsewhere
 
 PENDULUM = al.library.pendulum()
 
@@ -413,3 +415,110 @@ def test_responses_until_a_time():
     assert step.t[-1] == 5
     assert np.isclose(np.ravel(step.y)[-1], 1 - np.exp(-5), rtol=1e-9)
     assert np.allclose(system.sampled(0.1).impulse_response(0.3).t, [0, 0.1, 0.2, 0.3])
+
+
+def test_modes_have_their_own_panel_and_name():
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="root")
+    beam = al.flexible.beam(5.0, 2.0, EI_z=100.0, bending_y=2)
+    builder.body("boom", beam, joint=al.Fixed(), parent="hub", placement=(0.5, 0, 0))
+    model = builder.build()
+    run = al.simulate(model, duration=1.0, efforts={"root": [0, 0, 1, 0, 0, 0]})
+    labels = [axis.get_ylabel() for axis in run.plot("boom").axes]
+    assert labels[:2] == ["modal coordinates [m]", "modal speeds [m/s]"]
+    assert "positions [m]" in [axis.get_ylabel() for axis in run.plot().axes]
+    rows = al.linearize(model, model.neutral(), outputs="boom").output_names
+    assert rows == ("q:boom.bending_y_1", "q:boom.bending_y_2")
+    refused(
+        "nothing is called 'hub'; there is energy",
+        lambda: al.simulate(model, duration=1.0, record="hub"),
+    )
+    refused(
+        "; for a frame write 'frame:hub.position'",
+        lambda: al.simulate(model, duration=1.0, record="hub.place"),
+    )
+
+
+def test_what_is_not_in_a_model():
+    two = al.library.two_link()
+    with pytest.raises(AttributeError, match=r"no attribute 'simulate'; it is al.simulate\(model, ...\)"):
+        two.simulate
+    with pytest.raises(AttributeError) as error:
+        two.mass_matrx
+    assert (error.value.name, error.value.obj) == ("mass_matrx", two)  # of which Python makes a suggestion
+    assert pickle.loads(pickle.dumps(two)) == two
+    refused("model: name is 3, expected a text", lambda: two.replace(name=3), al.ModelError)
+    refused("no field 'mass'; there is name, bodies, joints", lambda: two.replace(mass=3))
+    refused("chain: n is 2.5, expected a whole number", lambda: al.library.chain(2.5))
+
+
+def test_what_results_call_otherwise():
+    two = al.library.two_link()
+    run = al.simulate(two, duration=0.1)
+    linear = al.linearize(two, [0.0, 0.0])
+    found = al.reach(al.library.arm7(), al.reach.position("tool", [0.4, 0.0, 0.4]))
+    for thing, name, told in (
+        (run, "t", "run.time"),
+        (run, "tau", "run.efforts"),
+        (linear, "bode", 'linear.plot("bode")'),
+        (linear.to_statespace(), "step", "G.step_response()"),
+        (found, "success", "found.reached"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; it is {told}")):
+            getattr(thing, name)
+        assert hasattr(thing, re.match(r"\w+\.(\w+)", told)[1])
+
+
+def test_properties_that_fail_keep_their_errors():
+    @told_elsewhere({})
+    class Failing:
+        @property
+        def inside(self):
+            return [].missing
+
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'missing'"):
+        Failing().inside
+
+
+@pytest.mark.parametrize(
+    ("drives", "message"),
+    [
+        ({"elbow": 3}, "model_system: drives['elbow'] is 3, expected a Drive"),
+        (
+            {"elbo": al.simulate.Drive(limit=1.0)},
+            "model_system: drives: no joint or degree of freedom 'elbo'",
+        ),
+        ([3], "model_system: drives is [3], expected a mapping"),
+        (
+            {"elbo": al.simulate.Drive(gear=al.simulate.Gear(10.0, 1e-4))},
+            "model_system: drives: a gear needs a joint, there is no 'elbo'",
+        ),
+    ],
+)
+def test_drives_of_a_system_are_named_after_it(drives, message):
+    refused(message, lambda: al.optimal.model_system(al.library.two_link(), drives=drives))
+
+
+def test_poses_of_lists():
+    pose = al.Pose([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0.4, 0, 0.5])
+    assert np.array_equal(pose.matrix()[:3, 3], [0.4, 0, 0.5])
+    refused("Pose: translation is [0, 0], expected numbers of shape (3,)", lambda: al.Pose(np.eye(3), [0, 0]))
+    refused(
+        "Pose: rotation is (0, 0, 90), expected numbers of shape (3, 3)",
+        lambda: al.Pose((0, 0, 90), np.zeros(3)),
+    )
+
+
+def test_folders_of_packages(tmp_path):
+    """One folder by its name is not a list of letters."""
+    path, mesh = tmp_path / "arm.urdf", tmp_path / "packages" / "arm" / "link.stl"
+    mesh.parent.mkdir(parents=True)
+    mesh.write_text("solid link\nendsolid link\n")
+    path.write_text(
+        '<robot name="arm"><link name="base"><visual><geometry><mesh filename="package://arm/link.stl"/>'
+        "</geometry></visual></link></robot>"
+    )
+    model = al.load(path, package_dirs=str(tmp_path / "packages"))  # a warning would be an error
+    assert Path(model.bodies[0].visuals[0].shape.path) == mesh
+    refused("load: package_dirs is 1, expected a folder or a list", lambda: al.load(path, package_dirs=1))
+    refused(f"load: {tmp_path} is a folder, expected a file", lambda: al.load(tmp_path))

@@ -6,6 +6,7 @@ model = al.load("arm.urdf")
 a = model.forward_dynamics(q, v, tau)
 """
 
+import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -123,7 +124,8 @@ _PACKAGES = {"errors", "joints", "library", "model", "spatial"}
 def __getattr__(name: str) -> _Any:
     if name not in _ON_FIRST_USE:
         hint = f"; it is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-        raise AttributeError(f"module 'alembert' has no attribute {name!r}{hint}")
+        message = f"module 'alembert' has no attribute {name!r}{hint}"
+        raise AttributeError(message, name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])
     value = module if module.__name__ == f"alembert.{name}" else getattr(module, name)
     globals()[name] = value

@@ -17,13 +17,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
 from alembert.errors import AlembertError, ArgumentError, NumericalError
 
 Array = np.ndarray
+_Class = TypeVar("_Class")
 Numbers: TypeAlias = Any
 """a number, a list or an array of numbers: what `np.asarray` makes floats of"""
 Vector: TypeAlias = Any
@@ -91,6 +92,26 @@ def where_numbers_are(value: Any) -> str:
     if inspect.isroutine(value):
         return "; a function of time and state is given as controller="
     return "; they are its .q and .v" if hasattr(value, "q") and hasattr(value, "v") else ""
+
+
+def told_elsewhere(places: Mapping[str, str]) -> Callable[[type[_Class]], type[_Class]]:
+    """A decorator of a class: names that users look for in it, and what to write instead.
+
+    It serves attributes that are not there alone; one that is there and fails keeps its own error.
+    """
+
+    def decorated(found: type[_Class]) -> type[_Class]:
+        def look(self: Any, name: str) -> Any:
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+            hint = f"; it is {places[name]}" if name in places else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(message, name=name, obj=self)
+
+        setattr(found, "__getattr__", look)  # noqa: B010  (types know only what there is)
+        return found
+
+    return decorated
 
 
 def check_takes(sentence: str, function: Any, *given: str) -> None:
@@ -233,7 +254,7 @@ def tell_wrong_types(package: str) -> None:
 
 
 def tell_wrong_types_in(found: type) -> None:
-    """In the construction and the public methods of a class."""
+    """In the construction of a class and those of its public methods that take something."""
     for name, member in list(vars(found).items()):
         if name == "__init__":
             setattr(found, name, _telling(member, found.__name__))
@@ -241,7 +262,7 @@ def tell_wrong_types_in(found: type) -> None:
             continue
         elif isinstance(member, classmethod | staticmethod):
             setattr(found, name, type(member)(_telling(member.__func__, name)))
-        elif inspect.isfunction(member):
+        elif inspect.isfunction(member) and len(inspect.signature(member).parameters) > 1:
             setattr(found, name, _telling(member, name))
 
 

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from constraint_helpers import four_bars, parallelogram
-from test_drives import MODELS, four_bar, gear, redundant, states
+from test_drives import MODELS, gear, redundant, states
 
 import alembert as al
 from alembert.constraints import compiled, saddle, solver
@@ -97,18 +97,6 @@ def test_hybrid_derivatives_by_the_compiled_function_are_those_of_numpy(make, mo
     quick = model.hybrid_dynamics_derivatives(q, v, accelerations=given)
     monkeypatch.setattr(compiled, "PRESCRIBED", 0)
     near(quick, model.hybrid_dynamics_derivatives(q, v, accelerations=given))
-
-
-def test_right_hand_sides_as_matrices(monkeypatch):
-    """Those of large models are spread before the compiled solution."""
-    model = four_bar().replace(name="small")
-    q, v, tau, _ = some(model)
-    expected = [model.forward_dynamics_derivatives(q, v, tau) for _ in range(2)][1]
-    monkeypatch.setattr(compiled, "SPREAD", 0)
-    large = model.replace(name="large")
-    for _ in range(2):
-        near(large.forward_dynamics_derivatives(q, v, tau), expected)
-        near(large.forward_dynamics_derivatives(q[0], v[0], tau[0]).dq, expected.dq[0])
 
 
 def test_compiled_derivatives_serve_where_they_can():

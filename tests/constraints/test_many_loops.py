@@ -1,66 +1,47 @@
-"""Constraints in loops over data: the same numbers as unrolled code, at a cost linear in their number."""
+"""Many constraints: code whose size is linear in their number, and the same numbers where they are too many to compile."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 from constraint_helpers import closed, dense_solution, four_bars, parallelogram, possible_speeds
 
 from alembert import library
-from alembert.constraints import system
-from alembert.constraints.looped import Looped
+from alembert.constraints import factors
 from alembert.model import Coupling
 
 
 @pytest.fixture
-def in_loops(monkeypatch):
-    monkeypatch.setattr(system, "MANY", 1)
-    monkeypatch.setattr(system, "MOST", 0)
-
-
-def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
-    model, q = closed()
-    looped = model.replace(name="looped")
-    v = possible_speeds(model, q)
-    for x in (q, model.integrate(q, 0.05 * np.random.default_rng(0).normal(size=model.nv))):
-        rows = looped.constrained_compute.rows if hasattr(looped, "is_constrained") else None
-        assert rows.looped is not None
-        for found, expected in zip(
-            rows.terms(x[None], v[None]), _unrolled(model).terms(x[None], v[None]), strict=True
-        ):
-            np.testing.assert_allclose(found, expected, atol=1e-11)
-
-
-def _unrolled(model):
-    rows = system.ConstraintRows(model)
-    rows.__dict__["looped"] = None
-    return rows
+def too_many(monkeypatch):
+    monkeypatch.setattr(factors, "LARGEST", 0)
 
 
 @pytest.mark.parametrize("active", [["revolute"], ["spherical", "universal"], ["planar"]])
-def test_dynamics_and_projection_in_loops(in_loops, active):
+def test_dynamics_and_projection_without_compiling(too_many, active):
     model, q = closed()
-    looped = model.replace(name="looped")
+    large = model.replace(name="large")
     v = possible_speeds(model, q, active)
     tau = np.random.default_rng(1).normal(size=model.nv)
     a, forces = dense_solution(model, q, v, tau, active=active)
-    for _ in range(2):  # the first call chooses the minimal set, the second the elimination
-        found = looped.constrained_dynamics(q, v, tau, active=active)
+    for _ in range(2):  # the first call chooses a minimal set
+        found = large.constrained_dynamics(q, v, tau, active=active)
         np.testing.assert_allclose(found.accelerations, a, atol=1e-8 * np.linalg.norm(a))
-    assert looped.constrained_compute.rows.solution is None
-    G = looped.constraint_jacobian(q, active=active)
+    assert large.constrained_compute.rows.solution is None
+    G = large.constraint_jacobian(q, active=active)
     f = np.concatenate([found.reactions[name] for name in active])
     assert np.all(np.isfinite(f))
     assert np.linalg.norm(forces - G.T @ np.linalg.lstsq(G.T, forces, rcond=None)[0]) < 1e-8 * np.linalg.norm(
         forces
     )
-    off = looped.integrate(q, 1e-4 * np.random.default_rng(2).normal(size=model.nv))
-    state, expected = (m.project(off, v + 1e-3, active=active) for m in (looped, model))
+    off = large.integrate(q, 1e-4 * np.random.default_rng(2).normal(size=model.nv))
+    state, expected = (m.project(off, v + 1e-3, active=active) for m in (large, model))
     np.testing.assert_allclose(state.q, expected.q, atol=1e-10)
     np.testing.assert_allclose(state.v, expected.v, atol=1e-8)
-    batch = looped.constrained_dynamics(np.stack([q, q]), v, tau, active=active)
+    batch = large.constrained_dynamics(np.stack([q, q]), v, tau, active=active)
     np.testing.assert_allclose(batch.accelerations[1], a, atol=1e-8 * np.linalg.norm(a))
 
 
-def test_couplings_and_armature_in_loops(in_loops):
+def test_couplings_and_armature_without_compiling(too_many):
     tree = library.random_tree(2, bodies=7, kinds=("revolute", "prismatic", "spherical"), attachments=True)
     joints = tuple(_without_rotors(joint) for joint in tree.joints)
     single = [joint.name for joint in joints if joint.type.nv == 1]
@@ -75,22 +56,18 @@ def test_couplings_and_armature_in_loops(in_loops):
 
 
 def _without_rotors(joint):
-    import dataclasses
-
     return dataclasses.replace(joint, rotors=(), armature=(0.1,) * joint.type.nv)
 
 
-def test_cost_is_linear_to_four_hundred_loops():
-    """Instructions of the elimination per loop, and the motion, which has a closed form for any number."""
-    counts = {}
-    for n in (25, 100, 400):
-        model = four_bars(n)
-        rows = system.ConstraintRows(model) if hasattr(model, "is_constrained") else None
-        elimination = Looped(model, rows.primary, list(rows.slices.values())).elimination
-        counts[n] = len(elimination.source()) / n
-    np.testing.assert_allclose([counts[100], counts[400]], counts[25], rtol=0.1)
+def test_cost_is_linear_in_the_number_of_loops():
+    """Multiplications of the elimination per loop, and the motion, which has a closed form for any number."""
+    models = {n: four_bars(n) for n in (25, 100, 400)}
+    cost = {n: m.constrained_compute.rows.cost / n for n, m in models.items()}
+    np.testing.assert_allclose([cost[100], cost[400]], cost[25], rtol=0.1)
+    assert 400 * cost[400] < factors.LARGEST
+    model = models[100]
     q, v = parallelogram(model, 0.3, 1.0)
-    a = (401 / 2 + 400) * 9.81 * np.sin(0.3) / (401 / 3 + 400)
+    a = (101 / 2 + 100) * 9.81 * np.sin(0.3) / (101 / 3 + 100)
     for _ in range(2):
         found = model.forward_dynamics(q, v, np.zeros(model.nv))
         np.testing.assert_allclose(np.abs(found), a, rtol=1e-9)

@@ -507,7 +507,7 @@ def test_prewarping_keeps_the_response():
     [
         (lambda G: G.sampled(0.1).sampled(0.1), ArgumentError, "sampled already"),
         (lambda G: G.sampled(0.0), ArgumentError, "dt is 0.0"),
-        (lambda G: G.sampled(0.1, method="zho"), ArgumentError, "method is 'zho', expected one of zoh"),
+        (lambda G: G.sampled(0.1, method="zho"), ArgumentError, "method is 'zho', expected one of 'zoh'"),
         (lambda G: G.sampled(0.1, prewarp=1.0), ArgumentError, "prewarp is for the method 'tustin'"),
         (lambda G: G.sampled(0.1, method="tustin", prewarp=40.0), ArgumentError, "below that of Nyquist"),
         (lambda G: G.continuous(), ArgumentError, "continuous already"),
@@ -579,3 +579,17 @@ def test_units_of_states_do_not_matter(seed):
     assert found.error < 1e-5
     unstable = H.with_matrices(H.A + np.eye(6), H.B, H.C, H.D)
     assert lost_modes(unstable) == ""
+
+
+@pytest.mark.parametrize("spread", [1, 2, 4])
+def test_gramians_in_units_far_apart(spread):
+    """States in units from 10^-4 to 10^4: entries that were small in these units were rounding, variances negative."""
+    rng = np.random.default_rng(spread)
+    for n in (2, 5, 8):
+        A = rng.normal(size=(n, n))
+        A -= (np.linalg.eigvals(A).real.max() + 0.3) * np.eye(n)
+        B, C, x = rng.normal(size=(n, 1)), rng.normal(size=(1, n)), 10 ** rng.uniform(-spread, spread, n)
+        P, Q = control.gramians(StateSpace(A, B, C))
+        p, q = control.gramians(StateSpace(A * x[:, None] / x, B * x[:, None], C / x))
+        np.testing.assert_allclose(p / x / x[:, None], P, rtol=0, atol=1e-10 * np.abs(P).max())
+        np.testing.assert_allclose(q * x * x[:, None], Q, rtol=0, atol=1e-10 * np.abs(Q).max())

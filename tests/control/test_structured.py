@@ -274,7 +274,7 @@ def test_poles_of_random_systems(seed):
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda: Goal("l1"), ArgumentError, "kind is 'l1', expected one of hinf, h2"),
+        (lambda: Goal("l1"), ArgumentError, "kind is 'l1', expected one of 'hinf', 'h2'"),
         (lambda: pid(filter_time=np.inf), ArgumentError, "filter_time is inf, expected seconds above zero"),
         (lambda: fixed_order(-1, 1, 1), ArgumentError, "order is -1, expected a number of states from 0 on"),
         (lambda: affine(np.eye(2), np.eye(2), order=2), ArgumentError, "order is 2, expected .* 0 to 1"),

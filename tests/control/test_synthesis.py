@@ -958,3 +958,21 @@ def test_weights_over_frequency_let_the_controller_roll_off():
         weighted_lqg(G, 1.0, ([1], [1, 1]), 1.0, 0.01)
     with pytest.raises(ArgumentError, match="weighted_lqg: output_weight has 2 inputs, expected 1 or 1"):
         weighted_lqg(G, static(np.eye(2)), 1.0, 1.0, 0.01)
+
+
+@pytest.mark.parametrize("seed", [1, 8, 16])
+def test_controllers_of_low_order_in_other_units(seed):
+    """States, inputs, outputs and time in units from 1e-4 to 1e4: costs were up to 5 % higher, or there was no start."""
+    rng = np.random.default_rng(seed)
+    n = 5
+    A, B, C = rng.normal(size=(n, n)), rng.normal(size=(n, 2)), rng.normal(size=(1, n))
+    x, u, y, pace = (10 ** rng.uniform(-4, 4, k) for k in (n, 2, 1, 1))
+    plain = StateSpace(A, B, C)
+    other = StateSpace(pace * A * x[:, None] / x, pace * B * x[:, None] / u, C / x * y)
+    Q = rng.uniform(0, 1, n)
+    one = reduced_lqg(plain, n - 1, Q, 1.0, np.ones(n), 0.1, through=np.eye(n))
+    two = reduced_lqg(other, n - 1, Q / x**2, 1 / u**2, pace * x**2, 0.1 * y**2 / pace, through=np.eye(n))
+    # a cost per second either way; the search ends where its minimum is flat
+    assert two.cost == pytest.approx(one.cost, rel=1e-4)
+    assert two.full_cost == pytest.approx(one.full_cost, rel=1e-6)
+    assert feedback(other, two.controller, sign=1).is_stable

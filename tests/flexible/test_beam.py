@@ -13,6 +13,7 @@ import scipy.linalg
 import scipy.optimize
 from scipy.spatial.transform import Rotation
 
+import alembert as al
 from alembert import Expression, Inertia, ModelError
 from alembert.flexible import beam
 from alembert.flexible.beam import _joined, _sections
@@ -490,3 +491,24 @@ def test_how_far_bodies_bend(modes, hinged, floating, in_space):
 
     found = [largest(flat, hinge), largest(flat, planar), largest(whole, np.eye(6))]
     np.testing.assert_allclose(found, [hinged, floating, in_space], rtol=0.05)
+
+
+def test_what_hangs_on_a_beam_without_a_node_is_told():
+    """A block at the tip that forgets node= would stay where the beam is straight; a hub near the root is none."""
+    builder = al.ModelBuilder("boom")
+    boom = al.flexible.beam(length=2.0, rhoA=1.0, EI_z=500.0, bending_y=1)
+    builder.body("boom", boom, joint=al.Revolute((0, 0, 1)), joint_name="hinge")
+    builder.body(
+        "block",
+        al.Inertia.point(1.0),
+        joint=al.Fixed(),
+        joint_name="weld",
+        parent="boom",
+        placement=(2, 0, 0),
+    )
+    builder.frame("hub", "boom", (0, 0.1, 0)).frame("tip", "boom", node="tip")
+    with pytest.warns(al.AlembertWarning) as told:
+        builder.build()
+    assert len(told) == 1
+    assert "joint 'weld' is on the flexible body 'boom' without a node" in str(told[0].message)
+    assert "give node='tip'" in str(told[0].message)

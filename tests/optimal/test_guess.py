@@ -110,13 +110,24 @@ def test_an_orbit_that_does_not_go_straight(share):
     within = {name: (x - 1.0, x + 1.0) for name, x in end.items()}
     near = Problem(system, share * turn, start=start, end=within).solve(40)
     assert near.cost == pytest.approx(found.cost, rel=1e-3)  # a metre of the hundred kilometres, twice
-    if share == 0.5:  # an end that is no place
+    if share in (0.5, 0.75):  # an end that is no place
         beyond = Problem(system, share * turn, start=start, end={"x": (-np.inf, end["x"])}).solve(40)
         assert beyond.success
         assert beyond.cost < found.cost
+    if share == 0.75:
         assert beyond.message.endswith(
             "begun from the motion that the start leads to by itself: no way led on from a straight one"
         )
+    # a free duration, and the end within a wide range of it: 5,400 to 37,000 before
+    for shortest, longest in ((0.9 * share, 1.1 * share), (0.3, 1.3)):
+        free = Problem(system, (shortest * turn, longest * turn), start=start, end=end).solve(40)
+        assert free.success
+        assert free.duration / turn == pytest.approx(share, rel=0.02)
+        assert free.cost < found.cost
+    # one side only, which the motion that comes back keeps or nearly keeps: 34,000 before at three quarters of a turn
+    beside = Problem(system, share * turn, start=start, end={"y": (-np.inf, end["y"])}).solve(40)
+    assert beside.success
+    assert beside.cost <= found.cost * (1 + 1e-3)
     circle = {"time": found.time, "x": found.x, "controls": 0 * found.controls}
     again = Problem(system, share * turn, start=start, end=end).solve(40, transcription="radau", guess=circle)
     assert found.cost == pytest.approx(

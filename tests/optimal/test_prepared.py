@@ -231,3 +231,28 @@ def test_a_free_duration_is_shifted():
 def test_numbers_that_are_refused(given, message):
     with pytest.raises(ArgumentError, match=message):
         mass(start={"x": (0, 0.5), "v": 0}).prepare(4).solve(**given)
+
+
+def test_a_first_solve_begins_again_as_problem_solve_does():
+    """To go back, with its speed, to where it came from: a way round that no straight guess shows. Prepared, the problem was
+    called infeasible; so it was for other starts."""
+    oscillator = System(["x", "v"], ["u"], lambda s: [s.v, (1 - s.x**2) * s.v - s.x + s.u])
+    problem = Problem(
+        oscillator,
+        (0.3, 8.0),
+        start={"x": 0.6, "v": 0.7},
+        end={"x": 0.1, "v": 0.9},
+        limits={"u": 3.0, "v": 1.2},
+        cost=running(lambda s: s.u**2 / 2 + 2 * s.x**2) + 2 * duration(),
+    )
+    best = problem.solve(12, transcription="trapezoidal")
+    prepared = problem.prepare(12, transcription="trapezoidal")
+    found = prepared.solve()
+    assert best.success
+    assert found.success
+    assert found.cost == pytest.approx(best.cost, rel=1e-9)
+    assert "begun from the least effort in" in found.message
+    other = prepared.solve(start={"x": 0.5, "v": 0.8}, end={"x": 0.5, "v": 0.8})
+    assert other.success
+    again = problem.replace(start={"x": 0.5, "v": 0.8}, end={"x": 0.5, "v": 0.8})
+    assert other.cost == pytest.approx(again.solve(12, transcription="trapezoidal").cost, rel=1e-7)

@@ -497,3 +497,23 @@ def test_what_a_schedule_refuses():
         control.GainSchedule("t", [0.0], [1])
     with pytest.raises(al.ArgumentError, match=r"signal is ''"):
         control.GainSchedule("", [0.0], [one])
+
+
+def test_states_of_continuous_and_sampled_controllers_with_an_event():
+    """The work knows the continuous ones among them."""
+    model = al.library.two_link()
+    first, second = (joint.name for joint in model.joints)
+    named = {joint: {"input_names": (f"v:{joint}",), "output_names": (joint,)} for joint in (first, second)}
+    laws = [
+        DynamicController(control.StateSpace([[-9.0]], [[4.0]], [[-3.0]], [[-0.2]], **named[first])),
+        DynamicController(
+            control.StateSpace([[0.9]], [[0.4]], [[-3.0]], [[-0.2]], dt=0.006, **named[second])
+        ),
+    ]
+    event = Event(lambda t, q, v: t - 0.0413, "mark", 1, "note")
+    run = simulate(
+        model, [0.3, 0.2], duration=0.06, integrator="rk4", step=1e-3, controller=laws, events=event
+    )
+    assert run.controller_states.shape[-1] == 2
+    # an rk4 step of 1 ms, and Simpson's rule over steps
+    assert run.report.energy_error < 1e-7

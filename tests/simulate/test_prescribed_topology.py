@@ -216,3 +216,26 @@ def test_the_work_of_a_drive_is_the_same_with_records_further_apart(conveyor):
     np.testing.assert_allclose(
         apart.work[-1], work, atol=0.01 * 0.8
     )  # a step with each of two jumps of 0.8 N at 0.5 m/s
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "dop853"])
+def test_actions_of_users_leave_prescribed_joints_on_their_motion(integrator):
+    """The log has the state from which the run goes on, so that the energy balances."""
+    arm = al.library.two_link()
+    first = arm.joints[0].name
+    run = al.simulate(
+        arm,
+        [0.3, 0.2],
+        [0.5, 0.4],
+        duration=0.4,
+        step=1e-3 if integrator == "rk4" else None,
+        interval=0.01,
+        integrator=integrator,
+        prescribed={first: ca.Function("motion", [T], [0.3 + 0.5 * T])},
+        events=Event(at(0.1003), "brake", 1, lambda t, q, v: (q + 0.1, 0.5 * v)),
+    )
+    brake = run.events[0]
+    assert brake.v_after == pytest.approx([0.5, 0.5 * brake.v[1]], abs=1e-12)
+    assert brake.q_after == pytest.approx([brake.q[0], brake.q[1] + 0.1], abs=1e-12)
+    # error control to 1e-9, or rk4 with steps of a millisecond
+    assert run.report.energy_error < 1e-7

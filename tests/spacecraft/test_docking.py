@@ -1,5 +1,6 @@
 """Ports hold by a joint until latches close; momentum is kept, and what cannot be is told."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -284,3 +285,33 @@ def test_a_soft_port_off_the_centre_keeps_momentum_and_comes_to_rest():
 def test_bad_docking(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_a_push_that_parts_leaves_prescribed_joints_their_speeds():
+    """A panel that is turned by its drive: momentum is kept, and the balance of energy, as the push acts inside."""
+    builder = al.ModelBuilder("pair", gravity=(0, 0, 0))
+    builder.body("bus", al.Inertia.box(50.0, (1, 1, 1)), joint=al.Free(), joint_name="bus")
+    panel = al.Inertia.box(15.0, (0.1, 2.0, 1.0), (0, 1.2, 0.3))
+    hinge = al.Revolute((0, 0.6, 0.8))
+    builder.body("panel", panel, joint=hinge, joint_name="hinge", parent="bus", placement=(0, 0.5, 0))
+    builder.body("craft", al.Inertia.box(30.0, (1, 0.5, 0.5)), joint=al.Free(), joint_name="craft")
+    builder.frame("port", "bus", (0.5, 0.1, 0))
+    builder.frame("probe", "craft", (-0.5, 0, 0))
+    model = builder.build()
+    held = sc.Capture("port", "probe")
+    events = [
+        al.simulate.Event(lambda t, q, v: t - 0.1, "capture", 1, held),
+        al.simulate.Event(lambda t, q, v: t - 0.3, "parting", 1, sc.Separate(held, impulse=6.0)),
+    ]
+    t = ca.SX.sym("t")
+    run = al.simulate(
+        model, {"craft.x": 1.0, "craft.y": 0.1}, {"hinge": 0.5, "craft.wx": 0.1}, duration=0.5, interval=0.1,
+        integrator="dop853", events=events, prescribed={"hinge": ca.Function("turn", [t], [t / 2])},
+    )  # fmt: skip
+    parting = run.events[1]
+    k = model.v_slice("hinge").start
+    assert parting.v_after[k] == parting.v[k]
+    assert np.ptp(parting.v_after[model.v_slice("craft")] - parting.v[model.v_slice("craft")]) > 0.05
+    # error control to 1e-9; the push is 6 N s
+    assert np.abs(run.momentum - run.momentum[0]).max() < 1e-8
+    assert run.report.energy_error < 1e-8

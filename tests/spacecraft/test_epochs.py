@@ -55,7 +55,7 @@ def test_epochs_keep_their_digits():
         ("2040-01-01T00:00:00", "UTC", "give the epoch in TT"),
         ("tomorrow", "UTC", "no date and time"),
         ("2026-03-01T25:00:00", "UTC", "no such time of day"),
-        ("2026-03-01", "UT2", "expected one of UTC, TT, TAI, TDB"),
+        ("2026-03-01", "UT2", "expected one of 'UTC', 'TT', 'TAI', 'TDB'"),
     ],
 )
 def test_unknown_epochs_are_refused(text, scale, message):

@@ -202,7 +202,7 @@ def test_sliding_design_keeps_what_it_proves():
     [
         ({"inertia": np.eye(2)}, r"inertia is .*expected a symmetric, positive matrix \(3, 3\)"),
         ({"slope": 0.0}, "slope is 0.0, expected a number above zero"),
-        ({"slope": "a"}, "slope is 'a', expected numbers"),
+        ({"slope": "a"}, "slope is 'a', expected a number above zero"),
         ({"reach": [1.0, 2.0]}, r"reach is \[1.0, 2.0\], expected a number above zero"),
         ({"inertia": "a"}, "inertia is 'a', expected numbers"),
         ({"angle": 60.0}, "angle is 60.0, expected at most pi, in rad"),

@@ -64,7 +64,11 @@ def test_what_no_copy_gives_is_no_number():
     ("make", "error", "message"),
     [
         (lambda: sc.redundant(count(), 4), ArgumentError, "redundant 'count': copies is 4, expected 2 or 3"),
-        (lambda: sc.redundant(count(), mode="loud"), ArgumentError, "mode is 'loud', expected one of silent"),
+        (
+            lambda: sc.redundant(count(), mode="loud"),
+            ArgumentError,
+            "mode is 'loud', expected 'silent' or 'stuck'",
+        ),
         (
             lambda: sc.redundant(count(), failures={3: 1.0}),
             ArgumentError,

@@ -7,8 +7,10 @@ import textwrap
 import numpy as np
 import pytest
 
-from alembert import library
+from alembert import flexible, library
 from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.joints import Revolute
+from alembert.model import ModelBuilder
 from alembert.verify import Check, Line, Plot, Results, case, compare, discover, run, run_case, select
 from alembert.verify.control_plants import chiang_safonov_seven
 from alembert.verify.programs import DYNAMICS
@@ -19,7 +21,7 @@ from alembert.verify.systems_and_flights import InAlembert, InPythonControl
 MINE = '''
 import os, time
 import numpy as np
-from alembert import library
+from alembert import flexible, library
 from alembert.verify import Check, Plot, Line, Skipped, case
 
 @case(source="known since Euclid", kind="closed form", tags=("mine",), parameters={"x": 2.0})
@@ -136,6 +138,17 @@ def test_two_programs(mine):
     assert [pair.verdict for pair in compare(first, second)] == ["same"]
     square = run_case(discover([mine])["square"], "pinocchio")
     assert square.message == "not posed to pinocchio"
+
+
+@pytest.mark.parametrize("program", ["pinocchio", "mujoco"])
+def test_what_a_program_does_not_take_over(program):
+    pytest.importorskip(program)
+    bent = flexible.beam(1.0, 1.0, EI_y=10.0, bending_z=1)
+    model = ModelBuilder("rod").body("rod", bent, joint=Revolute()).build()
+    with pytest.raises(UnsupportedError, match=f"{program}: the modes of 'rod' are not taken over"):
+        DYNAMICS[program].load(model)
+    with pytest.raises(UnsupportedError, match=f"{program}: friction of 'joint1' is not taken over"):
+        DYNAMICS[program].load(library.arm7())
 
 
 def test_exudyn():

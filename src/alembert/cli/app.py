@@ -239,6 +239,8 @@ def _outcome(run: Callable[[], Any], args: Sequence[str]) -> int:
         warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
         try:
             code = run()
+            if code == INTERRUPTED:
+                return _refused(code, "interrupted; what was not written yet is lost", "Interrupted", args)
             return code if isinstance(code, int) else OK
         except typer.Abort:
             return INTERRUPTED

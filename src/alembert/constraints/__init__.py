@@ -16,11 +16,11 @@ and a minimal set R of independent rows of G for G where some follow from others
     statics        E^T (M a + bias) = E^T tau, G E = 0           `reduced`: independent speeds, tangent space
     ============== ===================== ======================= ===============================================
 
-and three factorisations serve them all: compiled (`factors`, `compiled`, `drives`), by the minimal set that is kept from
-call to call; looped (`looped`), the same for many constraints, whose code does not grow with them; and, where the kept set
-does not serve a state (its rows have become dependent, or others are not kept by it), orthogonal factors of rows that are
-chosen at the state itself (`saddle`, `rank`). `solver` tries them in this order. Compiled functions give a status that says
-whether they served, so that no state gets a result from a set that is wrong for it.
+and two factorisations serve them all: compiled (`factors`, `compiled`, `drives`), by the minimal set that is kept from call
+to call; and, where the kept set does not serve a state (its rows have become dependent, or others are not kept by it), and
+for systems too large to compile, orthogonal factors of rows that are chosen at the state itself (`saddle`). `solver` tries
+them in this order. Compiled functions give a status that says whether they served, so that no state gets a result from a set
+that is wrong for it.
 
 A model's constraints are one `rows.ConstraintRows` with all kernels; some of them active, one `system.ConstraintSystem`,
 which keeps the minimal set (of each thread), measures how far states are off the surface, and knows what to call

@@ -46,7 +46,6 @@ from alembert.constraints.equations import equations
 from alembert.constraints.factors import Admittance, again, column_functions, largest
 from alembert.constraints.kernels import (
     KernelStages,
-    RowBlocks,
     Shape,
     function_of,
     make,
@@ -67,8 +66,6 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 Array = np.ndarray
-SPREAD = 6_000
-"""numbers in the right-hand sides of (3) up to which they are spread by straight code"""
 PAIRS = 200
 """nodes and their ancestors, above which the tree's terms are loops: compiled in a fifth of the time, and half as fast"""
 PRESCRIBED = 30
@@ -379,37 +376,16 @@ def _projection(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
 # --- derivatives ----------------------------------------------------------------------------------------------------
 
 
-def spreads(blocks: RowBlocks) -> bool:
-    """Whether the kernel of (3) takes the parts of the right-hand sides, or matrices."""
-    return blocks.nv * (2 * blocks.nv + 2 * blocks.count) <= SPREAD
-
-
-def right_sides(blocks: RowBlocks, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array) -> Any:
-    """The matrices b and c for q and v, and the unit matrix."""
-    batch, nv = r_q.shape[:-2], blocks.nv
-    c_q, c_v = (-blocks.spread(x).reshape(*batch, -1, nv) for x in (row_q, row_v))
-    return blocks.spread_square(push_q).reshape(r_q.shape) - r_q, -r_v, c_q, c_v, np.eye(nv)
-
-
-def derivative_kernel(rows: ConstraintRows, small: bool) -> Kernel:
-    """(q, factor, chosen, right-hand sides[, parameters]) -> dq, dv, dtau of (3).
-
-    The right-hand sides are r_q, r_v and the parts of `kernels.derivative_kernel` where the model is `small`, see `spreads`;
-    otherwise they are the results of `right_sides`.
-    """
+def derivative_kernel(rows: ConstraintRows) -> Kernel:
+    """(q, factor, chosen, r_q, r_v, parts of `kernels.derivative_kernel`[, parameters]) -> dq, dv, dtau of (3)."""
     model, nv, blocks, pattern = rows.model, rows.model.nv, rows.blocks, Pattern(rows.model.compute.tree)
     flat = (len(blocks.rows),)
     parts = {"r_q": (nv, nv), "r_v": (nv, nv), "push_q": (len(blocks.square),), "row_q": flat, "row_v": flat}
-    whole = {
-        "b_q": (nv, nv),
-        "b_v": (nv, nv),
-        "c_q": (rows.count, nv),
-        "c_v": (rows.count, nv),
-        "unit": (nv, nv),
-    }
+    square, wide = nv * nv, rows.count * nv
+    right = {"b_q": square, "b_v": square, "c_q": wide, "c_v": wide, "unit": square}
 
     def spread() -> ca.Function:
-        """`right_sides` as straight code."""
+        """The right-hand sides b and c for q and v, and the unit matrix."""
         given = {name: ca.SX.sym(name, math.prod(shape)) for name, shape in parts.items()}
         found = [
             blocks.symbolic(given["push_q"], square=True) - given["r_q"],
@@ -422,23 +398,22 @@ def derivative_kernel(rows: ConstraintRows, small: bool) -> Kernel:
     def build() -> KernelStages:
         terms, buffers, sparsity = rows.graph.jacobian_stage()
         by = column_functions(rows.slice_list, pattern, sparsity)
-        stages: list[Call | Columns] = [
-            terms,
-            stage(by.prepare, ["G", "factor", "chosen"], ["shared"]),
-            Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
-            Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
-        ]
-        buffers |= {"shared": by.prepare.numel_out(0)}
-        if small:
-            stages.insert(2, stage(spread(), list(parts), list(whole)))
-            buffers |= {name: math.prod(shape) for name, shape in whole.items()}
-        return KernelStages(buffers, stages)
+        return KernelStages(
+            {**buffers, **right, "shared": by.prepare.numel_out(0)},
+            [
+                terms,
+                stage(by.prepare, ["G", "factor", "chosen"], ["shared"]),
+                stage(spread(), list(parts), list(right)),
+                Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
+                Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
+            ],
+        )
 
     tree: dict[str, Shape] = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows.count,)}
     results = dict.fromkeys(("dq", "dv", "dtau"), (nv, nv))
-    content = f"constrained_derivatives:{small}"
-    inputs = {**tree, **(parts if small else whole)}
-    return make(model, "forward_dynamics_derivatives", content, inputs, results, build)
+    inputs = {**tree, **parts}
+    name = "forward_dynamics_derivatives"
+    return make(model, name, "constrained_derivatives", inputs, results, build)
 
 
 # --- prescribed speeds ----------------------------------------------------------------------------------------------

@@ -19,20 +19,23 @@ a0.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.arguments import check_known, unknown
-from alembert.constraints.looped import flat_pose, pair_kernel, pair_number, pair_signature
-from alembert.engine.kernel import Kernel
+from alembert.constraints.equations import pair_rows, rate_of_rows
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError
-from alembert.expression import names_in
+from alembert.expression import Expression, names_in
 from alembert.joints import Free, JointType, Pair
 from alembert.model import LoopJoint, Model, ModelBuilder
-from alembert.spatial import Ad, Pose
+from alembert.spatial import Ad, Motion, Pose
 
 Array = np.ndarray
 _KERNELS: dict[str, Kernel] = {}
@@ -309,11 +312,11 @@ class Connected:
             V.append(m.frame_velocity(q, v, frame))
             A.append(m.frame_jacobian_rate(q, v, frame))
             J.append(m.frame_jacobian(q, frame, reference="world"))
-        signature = repr(pair_signature(link.type))
+        signature = repr(_signature(link.type))
         if signature not in _KERNELS:
-            _KERNELS[signature] = pair_kernel(link.type, signature)
-        constants = np.array([pair_number(x) for x in link.type.constants()])
-        poses = [flat_pose(x) for x in X]
+            _KERNELS[signature] = _pair_kernel(link.type, signature)
+        constants = np.array([_number(x) for x in link.type.constants()])
+        poses = [_flat(x) for x in X]
         phi, B, B_W, gamma = _KERNELS[signature](*poses, *V, *A, _PLACE, _PLACE, constants)
         G: dict[str, Array] = {}
         for (model, _), jacobian, sign in zip(self._ends[name], J, (-1.0, 1.0), strict=True):
@@ -360,3 +363,64 @@ def _least(A: Array, b: Array, *, symmetric: bool = True) -> Array:
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(A)), 1e-300)) if symmetric else np.ones(len(A))
     scale = np.where(np.abs(np.diag(A)) > 1e-12 * np.max(np.abs(A)), scale, 1.0) if symmetric else scale
     return scale * np.linalg.lstsq(A * scale[:, None] * scale, scale * b, rcond=_RANK)[0]
+
+
+def _signature(pair: Pair) -> Any:
+    """What makes code: the type, its structural fields, and which constants are zero (columns that vanish)."""
+    fixed = tuple(
+        (f.name, getattr(pair, f.name)) for f in dataclasses.fields(pair) if f.metadata.get("structural")
+    )
+    return type(pair).__module__, type(pair).__qualname__, pair.kind, fixed, len(pair.constants())
+
+
+def _number(x: Any) -> float:
+    return float(x.evaluate({})) if isinstance(x, Expression) else float(x)
+
+
+def _flat(X: Pose) -> Array:
+    return np.concatenate([np.asarray(X.rotation).ravel(), np.asarray(X.translation).ravel()])
+
+
+def _pair_kernel(pair: Pair, signature: str) -> Kernel:
+    """Rows of a pair from the motion of the two bodies: phi, B, B Ad(X_Wb)^-1 and gamma."""
+    m, c = len(pair.holonomic), len(pair.constants())
+    names = {
+        "X_a": 12,
+        "X_b": 12,
+        "V_a": 6,
+        "V_b": 6,
+        "A_a": 6,
+        "A_b": 6,
+        "C_a": 12,
+        "C_b": 12,
+        "constants": c,
+    }
+    inputs = [Argument(name, (size,)) for name, size in names.items()]
+    results = [Argument("phi", (m,)), Argument("B", (m, 6)), Argument("B_W", (m, 6)), Argument("gamma", (m,))]
+
+    def build() -> FunctionSource:
+        x = {name: ca.SX.sym(name, size) for name, size in names.items()}
+        bodies = {end: _pose(x[f"X_{end}"]) for end in "ab"}
+        X_Wa, X_Wb = (X @ _pose(x[f"C_{end}"]) for end, X in bodies.items())
+        V_a, V_b, A_a, A_b = (
+            bodies[name[-1]].motion(Motion.from_vector(x[name])) for name in ("V_a", "V_b", "A_a", "A_b")
+        )
+        X = X_Wa.inverse() @ X_Wb
+        V = X_Wb.motion_inverse(V_b - V_a).vector()
+        rows = pair_rows(pair, x["constants"], X)
+        B = rows.of_pairs[0]
+        turned = rate_of_rows(
+            lambda poses, _: pair_rows(pair, x["constants"], poses[0], residual=False), [X], [V]
+        )
+        gamma = B @ X_Wb.motion_inverse(A_b - A_a + V_b.cross(V_a)).vector() + turned
+        inverse = ca.horzcat(
+            *(X_Wb.motion_inverse(Motion.from_vector(e)).vector() for e in ca.horzsplit(ca.SX.eye(6)))
+        )
+        outputs = [rows.residual, B, B @ inverse, gamma]
+        return FunctionSource(ca.Function("pair", list(x.values()), [ca.densify(y) for y in outputs]))
+
+    return Kernel("constraint_rows", inputs, results, key=f"pair:{signature}", build=build)
+
+
+def _pose(x: ca.SX) -> Pose:
+    return Pose(ca.reshape(x[:9], 3, 3).T, x[9:])

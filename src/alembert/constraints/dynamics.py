@@ -93,8 +93,8 @@ def accelerations(
 def _by_kept_set(
     given: Any, pushes: Any, last: Any, system: ConstraintSystem, closed: float, reactions: bool
 ) -> tuple[Array, Mapping[str, Array]] | None:
-    """(1) where the minimal set that is kept serves all states."""
-    masks = system.masks
+    """(1) where the minimal set that is kept serves all states; without rows the tree alone is faster."""
+    masks = system.masks if system.count else None
     if masks is None:
         return None
     solved = solver.accelerations(system, given, pushes, last, masks)

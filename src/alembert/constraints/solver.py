@@ -1,4 +1,4 @@
-"""The one solver of constrained motion: compiled or looped by the minimal set that is kept, else from the rows themselves.
+"""The one solver of constrained motion: compiled, by the minimal set that is kept, else from the rows themselves.
 
 What all calls have in common is here, whatever the right-hand side (see `alembert.constraints`): functions take the
 arguments as they come and serve all states of a batch, or give None. Then the arguments are checked and brought to a batch
@@ -85,7 +85,7 @@ def accelerations(
     """Of q, v and tau, by the rows that `masks` choose and those that are active; None where nothing is compiled for it."""
     rows = system.all
     if rows.solution is None:
-        return None if rows.looped is None else rows.looped.accelerations(given, pushes, *masks)
+        return None
     factor, rest = rows.tree(wrenches=bool(pushes))(*given, *pushes, *last)
     return *rows.solution(given[0], given[1], factor, rest, *masks, *last), factor
 
@@ -98,12 +98,9 @@ def derivatives(
     r_q, r_v, _ = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=bool(pushes))(
         q, v, a, *pushes, *last
     )
-    right = (r_q, r_v, *rows.derivatives(q, v, a, f, *last))
-    if not compiled.spreads(rows.blocks):
-        right = compiled.right_sides(rows.blocks, *right)
     kernel = rows.solution_derivatives
     assert kernel is not None
-    dq, dv, dtau = kernel(q, factor, chosen, *right, *last)
+    dq, dv, dtau = kernel(q, factor, chosen, r_q, r_v, *rows.derivatives(q, v, a, f, *last), *last)
     return dq, dv, dtau
 
 
@@ -137,25 +134,13 @@ def prescribed(
 
 def projection(system: ConstraintSystem, q: Any, v: Any, last: Arrays, goal: float) -> Any:
     """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None."""
-    masks, kernel, loops = system.masks, system.all.projection, system.all.looped
-    if masks is None:
+    masks, kernel = system.masks, system.all.projection
+    if masks is None or kernel is None:
         return None
-    zero = np.zeros(system.model.nv)
-    step: Callable[[Any, Any], Any]
-    if kernel is not None:
-        tree = system.all.tree(wrenches=False)
-        step = lambda q, v: kernel(q, v, tree(q, zero, zero, *last)[0], *masks, *last)  # noqa: E731
-    else:
-        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        if loops is None or q.ndim > 1 or v.ndim > 1:
-            return None
-        step = lambda q, v: loops.project(q, v, *masks)  # noqa: E731
+    tree, zero = system.all.tree(wrenches=False), np.zeros(system.model.nv)
     worst: Any = np.inf
     for count in range(10):  # noqa: B007  (returned)
-        found = step(q, v)
-        if found is None:
-            return None
-        x, y, status = found
+        x, y, status = kernel(q, v, tree(q, zero, zero, *last)[0], *masks, *last)
         quality, opened, residual, broken = _worst(status)
         if not (quality > GOOD * GOOD and opened <= CLOSED):
             return None

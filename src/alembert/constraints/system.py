@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert import arguments
-from alembert.constraints import compiled, drives, factors, kernels, looped, saddle
+from alembert.constraints import compiled, drives, factors, kernels, saddle
 from alembert.constraints.compiled import Held
 from alembert.constraints.drives import Chosen, Drives
 from alembert.constraints.equations import parts
 from alembert.constraints.kernels import RowBlocks, RowGraph
-from alembert.constraints.looped import Looped
 from alembert.constraints.results import CLOSED, OFF, STILL
 from alembert.constraints.saddle import Choice
 from alembert.constraints.states import RowTerms, States, at_states, finite, states
@@ -42,10 +41,9 @@ class NotClosed(ArgumentError):
 
 
 class _Kept(threading.local):
-    choice: Choice | None = None
-    masks: tuple[Array, Array] | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, choice: Choice | None, masks: tuple[Array, Array] | None) -> None:
+        """As each thread begins."""
+        self.choice, self.masks = choice, masks
         self.drives: dict[tuple[int, ...] | None, Drives] = {}
 
 
@@ -69,7 +67,10 @@ class ConstraintSystem:
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
-        self._kept = _Kept()
+        nothing = Choice(np.arange(0), np.arange(0), 1.0)
+        masks = (np.zeros(rows.count), self.active)
+        # of no rows there is one set, known before any state: results do not depend on what was computed before
+        self._kept = _Kept(None, None) if self.count else _Kept(nothing, masks)
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ class ConstraintSystem:
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""
-        if self.kept is None and self.count:
+        if self.kept is None:
             t = self.terms(s.at(0), s.vectors[0][:1] if s.vectors else None)
             if t.slack[0] <= closed:
                 self.kept = self.chosen(t, 0)
@@ -238,9 +239,9 @@ class ConstraintSystem:
     def choice(self, s: States, t: RowTerms, k: int) -> Choice:
         """A minimal set for state k, remembered."""
         choice = self.chosen(t, k)
-        if self.kept is None:
+        if self.kept is None and self.count:
             self.kept = choice
-        elif self.kept.rank != choice.rank:
+        elif self.kept is not None and self.kept.rank != choice.rank:
             self.remember(s, k, self.kept, choice)
         return choice
 
@@ -256,6 +257,8 @@ class ConstraintSystem:
 
     def keep(self, s: States, chosen: Array, margins: Array) -> None:
         """Remember the first of some sets, and those of other ranks."""
+        if not self.count:
+            return
         if self.kept is None and len(s):
             self.kept = saddle.choice(chosen[0], float(margins[0]))
         ranks, done = chosen.sum(axis=1), 0
@@ -357,12 +360,6 @@ class ConstraintSystem:
         return f" at q = {q}{state}"
 
 
-MANY = 12
-"""constraints from which their terms come from loops over them, where that is possible"""
-MOST = 60
-"""beyond as many constraints the solution is not unrolled: it would compile too long"""
-
-
 class ConstraintRows:
     """All constraints of a model: names, rows, kernels. Made once per model."""
 
@@ -419,8 +416,6 @@ class ConstraintRows:
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
-        if len(self.model.loops) >= MANY and self.looped is not None:  # couplings are a few numbers each
-            return self.looped.dense(given[0], given[1])
         if not self.count:
             none = np.zeros((len(given[0]), 0))
             return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
@@ -436,13 +431,6 @@ class ConstraintRows:
         return kernels.parameter_kernel(self)
 
     # --- solutions ------------------------------------------------------------------------------------------
-
-    @cached_property
-    def looped(self) -> Looped | None:
-        """Everything in loops over the bodies and constraints, for models with many of them."""
-        if len(self.parts) < MANY or not looped.supports(self.model):
-            return None
-        return Looped(self.model, self.primary, self.slice_list)
 
     def tree(self, *, wrenches: bool, held: Held = ()) -> Kernel:
         """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
@@ -460,13 +448,14 @@ class ConstraintRows:
         return self._made(compiled.projection_kernel, held)
 
     @cached_property
+    def cost(self) -> int:
+        """About how many multiplications a solution takes."""
+        return factors.cost(self.model, self._lively())
+
+    @cached_property
     def solution(self) -> Kernel | None:
         """The compiled accelerations, unless they would be too large."""
-        if (
-            not self.count
-            or len(self.parts) > MOST
-            or factors.cost(self.model, self._lively()) > factors.LARGEST
-        ):
+        if not self.count or self.cost > factors.LARGEST:
             return None
         return self._made(compiled.acceleration_kernel)
 
@@ -481,7 +470,7 @@ class ConstraintRows:
     def solution_derivatives(self) -> Kernel | None:
         if self.solution is None:
             return None
-        return self._made(compiled.derivative_kernel, compiled.spreads(self.blocks))
+        return self._made(compiled.derivative_kernel)
 
     @cached_property
     def prescription(self) -> Kernel | None:

@@ -8,6 +8,7 @@
 `al.linearize(model, q)` gives linear models of mechanisms; the functions here take them as they are.
 """
 
+import sys as _sys
 from inspect import isclass as _isclass
 from inspect import isfunction as _isfunction
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -199,9 +200,8 @@ if not _TYPE_CHECKING:  # types know what there is
         if name[:1] != "_" and hasattr(StateSpace, name):
             call = "(...)" if callable(getattr(StateSpace, name)) else ""
             here = f"G.{name}{call}, with G a system"
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}" + (f"; it is {here}" if here else "")
-        )
+        message = f"module {__name__!r} has no attribute {name!r}" + (f"; it is {here}" if here else "")
+        raise AttributeError(message, name=name, obj=_sys.modules[__name__])
 
 
 _tell_wrong_types(__name__)

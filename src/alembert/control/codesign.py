@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from alembert.arguments import check_known, is_number, real
+from alembert.arguments import check_known, choice, is_number, real
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov
 from alembert.control.interconnection import static
@@ -208,12 +208,8 @@ class _Codesign:
         self, make: Any, ranges: Any, share: float, feedback: str, gain: Any, function: str = "codesign"
     ) -> None:
         self.function = function
-        if feedback not in FEEDBACK:
-            raise ArgumentError(
-                f"{self.function}: feedback is {feedback!r}, expected one of {', '.join(FEEDBACK)}"
-            )
-        if not 0 <= share <= 1:
-            raise ArgumentError(f"{self.function}: share is {share!r}, expected a number from 0 to 1")
+        choice(function, "feedback", feedback, FEEDBACK)
+        real(function, "share", share, "a number from 0 to 1", least=0.0, most=1.0)
         self.make, self.share, self.feedback = make, float(share), feedback
         self.names = list(ranges)
         limits = []
@@ -227,7 +223,7 @@ class _Codesign:
         if not limits:
             raise ArgumentError(f"{self.function}: ranges is empty, expected parameters with (low, high)")
         self.low, self.width = np.array(limits)[:, 0], np.diff(np.array(limits))[:, 0]
-        self.gain = gain
+        self.gain, self.unit = gain, np.ones((0, 0))
 
     def start(self, given: Mapping[str, float] | None) -> Array:
         x = np.full(len(self.names), 0.5)
@@ -255,7 +251,16 @@ class _Codesign:
                 f"{self.function}: with this gain the loop is not stable at the start; give gain= one that makes it so "
                 "(`tune` or `place_by_outputs` find some)"
             )
-        return np.concatenate([x, K.ravel()])
+        # in sizes of the effort's weight and of what is measured at the start, so that their units do not matter
+        own = self.matrices(self._point(x))
+        F, HH, *_ = self._closed(own, static(-K))
+        variance = np.diag(own.C @ Lyapunov(F).solve(HH) @ own.C.T)
+        self.unit = 1 / np.sqrt(np.outer(np.diag(own.R), np.where(variance > 0, variance, 1.0)))
+        return np.concatenate([x, (K / self.unit).ravel()])
+
+    def gains(self, x: Array) -> Array:
+        """K of output feedback u = -K y."""
+        return np.asarray(x[len(self.names) :].reshape(self.unit.shape) * self.unit)
 
     def _values(self, x: Array) -> dict[str, float]:
         return dict(zip(self.names, (self.low + self.width * x[: len(self.names)]).tolist(), strict=True))
@@ -279,10 +284,8 @@ class _Codesign:
     def _controller(self, point: DesignPoint, x: Array) -> StateSpace:
         """u = K y (of the state for "state")."""
         G = point.plant
-        m = G.shape[1]
         if self.feedback == "output":
-            K = x[len(self.names) :].reshape(m, -1)
-            return static(-K, inputs=G.output_names, outputs=G.input_names)
+            return static(-self.gains(x), inputs=G.output_names, outputs=G.input_names)
         if self.feedback == "state":
             return static(-lqr(G, point.Q, point.R).K, inputs=G.state_names, outputs=G.input_names)
         if point.sensor is None:
@@ -340,7 +343,7 @@ class _Codesign:
         if self.feedback == "output":
             gain = -K.D
             dK = 2 * (m.R @ gain @ m.C - m.B.T @ P) @ L @ m.C.T + 2 * m.B.T @ P @ m.B @ gain @ m.V
-            slopes[len(self.names) :] = self.share * dK.ravel()
+            slopes[len(self.names) :] = self.share * (dK * self.unit).ravel()
         J = (1 - self.share) * point.structure + self.share * control
         return J, slopes, point, control, K
 
@@ -466,8 +469,7 @@ def lightest(
     """
     for name, value in (("effort", effort), ("response", response)):
         real("lightest", name, value, "a limit above zero", over=0.0)
-    if feedback not in ("state", "output"):
-        raise ArgumentError(f"lightest: feedback is {feedback!r}, expected 'state' or 'output'")
+    choice("lightest", "feedback", feedback, ("state", "output"))
     return _Lightest(_Codesign(make, ranges, 0.5, feedback, gain, "lightest"), effort, response).solve(
         start, iterations
     )
@@ -499,7 +501,7 @@ class _Lightest:
         point = problem._point(x)
         A, B, C, Q, R, W, structure = _parts(problem.matrices(point))
         if self.output:
-            K = x[n:].reshape(B.shape[1], -1)
+            K = problem.gains(x)
         else:
             weight = np.exp(x[n]) * R / self.limits[1]
             solution = care(A, B, Q / self.limits[0], weight)
@@ -529,7 +531,7 @@ class _Lightest:
                 dK = np.linalg.solve(weight, dB.T @ L + B.T @ dL - dR @ K)
                 slopes[1:, k] += np.sum(in_gains * dK, axis=(1, 2))
         if self.output:
-            slopes[1:, n:] = in_gains.reshape(2, -1)
+            slopes[1:, n:] = (in_gains * problem.unit).reshape(2, -1)
         else:
             dL = equation.adjoint(K.T @ weight @ K)
             slopes[1:, n] = np.sum(in_gains * (np.linalg.solve(weight, B.T @ dL) - K), axis=(1, 2))

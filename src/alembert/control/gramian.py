@@ -242,10 +242,12 @@ def lyapunov(A: Array, Q: Array) -> Array:
 
 
 class Lyapunov:
-    """Equations with one A and several right-hand sides: the Schur form of A is made once."""
+    """Equations with one A and several right-hand sides: the Schur form of A is made once, in units of the states in which A
+    has rows and columns of like size. In units far apart the small entries of X would be rounding."""
 
     def __init__(self, A: Array) -> None:
         self.A = A
+        self._scale = np.ones(len(A))
         self._modal = len(A) >= _MODAL_FROM and not np.iscomplexobj(A)
         self._schur: tuple[Array, Array] | None = None
 
@@ -266,12 +268,15 @@ class Lyapunov:
             return np.zeros((0, 0))
         self._modal = False
         if self._schur is None:
-            self._schur = scipy.linalg.schur(self.A)
+            A, (self._scale, _) = scipy.linalg.matrix_balance(self.A, permute=False, separate=True)
+            self._schur = scipy.linalg.schur(A)
         T, Z = self._schur
+        unit = self._scale if left == "N" else 1 / self._scale
+        Q = Q / unit / unit[:, None]
         (trsyl,) = scipy.linalg.get_lapack_funcs(("trsyl",), (T, Z, Q))
         x, scale, _ = trsyl(T, T, -Z.conj().T @ Q @ Z, trana=left, tranb=right)
         X = Z @ (x / scale) @ Z.conj().T
-        return np.asarray((X + X.conj().T) / 2)
+        return np.asarray((X + X.conj().T) / 2) * unit * unit[:, None]
 
 
 def lyapunov_by_modes(A: Array, Q: Array) -> Array | None:

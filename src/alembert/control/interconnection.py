@@ -46,7 +46,7 @@ def append(*systems: StateSpace) -> StateSpace:
     return _joined("append", systems, np.zeros((m, p)), np.eye(m), np.eye(p), None, *named)
 
 
-def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> tuple[StateSpace, ...]:
+def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> tuple[Any, ...]:
     """All of them with elements, where one has some."""
     if not systems:
         raise ArgumentError(f"{function}: no system was given")
@@ -54,8 +54,7 @@ def _of_one_kind(function: str, systems: Sequence[StateSpace]) -> tuple[StateSpa
         return tuple(systems)
     from alembert.control.uncertain_systems import as_uncertain_system
 
-    made: Any = tuple(as_uncertain_system(G) for G in systems)
-    return made  # type: ignore[no-any-return]
+    return tuple(as_uncertain_system(G) for G in systems)
 
 
 def _side_by_side(function: str, systems: Sequence[StateSpace]) -> StateSpace:
@@ -264,7 +263,7 @@ def _joined(
     if has_elements(*systems):
         from alembert.control.uncertain_systems import joined
 
-        made: Any = joined(function, systems, F, E, L, tap)  # type: ignore[arg-type]
+        made: Any = joined(function, systems, F, E, L, tap)
     else:
         P = close(function, _side_by_side(function, systems), F, E, tap=True)
         whole = np.hstack([L, np.zeros((len(L), len(F))) if tap is None else tap])

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import whole
+from alembert.arguments import choice, whole
 from alembert.control.arguments import complex_numbers, relative
 from alembert.control.mu_upper import Scalings, UpperBound, inverse_root
 from alembert.control.norms import peak_gain
@@ -57,8 +57,7 @@ class DeltaBlock:
 
     def __post_init__(self) -> None:
         columns = self.columns or self.rows
-        if self.kind not in KINDS:
-            raise ArgumentError(f"DeltaBlock: kind is {self.kind!r}, expected one of {', '.join(KINDS)}")
+        choice("DeltaBlock", "kind", self.kind, KINDS)
         if self.rows < 1 or columns < 1 or (self.kind in ("real", "complex") and columns != self.rows):
             raise ArgumentError(
                 f"DeltaBlock: a {self.kind} block of {self.rows} x {columns}; expected a square one"
@@ -297,10 +296,11 @@ def real_crossing(
     best, frequency, delta = least, 0.0, np.zeros((m, p))
     if not real or not len(A) or not 0 < least < largest:
         return 0.0, frequency, delta
-    ways = list(itertools.product((-1, 0, 1), repeat=len(real))) if len(real) <= 3 else []
-    if not ways:
-        corners = np.random.default_rng(0).choice((-1, 1), size=(24, len(real)))
-        ways = [tuple(int(x) for x in row) for row in (*corners, *np.eye(len(real)), *-np.eye(len(real)))]
+    n = len(real)
+    if n <= 3:
+        ways = np.array(list(itertools.product((-1, 0, 1), repeat=n)))
+    else:
+        ways = np.vstack([np.random.default_rng(0).choice((-1, 1), size=(24, n)), np.eye(n), -np.eye(n)])
     for way in ways:
         S = np.zeros((m, p))
         for k, sign in zip(real, way, strict=True):

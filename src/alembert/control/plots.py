@@ -160,12 +160,7 @@ def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
         axis.semilogx(
             response.frequency, line, label=f"singular value {k + 1}", **_sparse(figures.style(k), len(line))
         )
-    axis.set_xlabel("frequency [rad/s]")
-    axis.set_ylabel("singular values [dB]")
-    axis.grid(alpha=0.3, which="both")
-    axis.margins(x=0)
-    _legend(axis)
-    return figures.save(figure, path)
+    return _finished(figure, axis, path, "frequency [rad/s]", "singular values [dB]")
 
 
 def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
@@ -197,8 +192,7 @@ def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
         wide = max(high - low, 1.6 * half) / 2
         axis.set(**{f"{name}lim": ((low + high) / 2 - wide, (low + high) / 2 + wide)})
     axis.set_aspect("equal", adjustable="box")
-    axis.set_xlabel("real part")
-    axis.set_ylabel("imaginary part")
+    axis.set(xlabel="real part", ylabel="imaginary part")
     _legend(axis)
     return figures.save(figure, path)
 
@@ -337,6 +331,15 @@ def _one_panel(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def _finished(figure: Figure, axis: Axes, path: PathLike, x: str, y: str) -> Figure:
+    """Over a logarithmic axis, with a legend."""
+    axis.set(xlabel=x, ylabel=y)
+    axis.grid(alpha=0.3, which="both")
+    axis.margins(x=0)
+    _legend(axis)
+    return figures.save(figure, path)
+
+
 def _legend(axis: Axes, **where: Any) -> None:
     axis.legend(fontsize="small", frameon=False, **where)
 
@@ -446,12 +449,7 @@ def mu_bounds(response: MuResponse, path: PathLike) -> Figure:
         f"largest upper bound at these frequencies: {response.upper[k]:.4g} at {w[k]:.4g} rad/s", fontsize=10
     )
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("frequency [rad/s]")
-    axis.set_ylabel("structured singular value")
-    axis.grid(alpha=0.3, which="both")
-    axis.margins(x=0)
-    _legend(axis)
-    return figures.save(figure, path)
+    return _finished(figure, axis, path, "frequency [rad/s]", "structured singular value")
 
 
 def pareto(front: ParetoFront, path: PathLike) -> Figure:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import numbers, positive, real
+from alembert.arguments import choice, numbers, positive, real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import semidefinite_root
@@ -385,8 +385,7 @@ def _check_held(function: str, name: str, matrix: str, given: StateFeedback | Ka
 def _cost(
     function: str, plant: StateSpace, Q: Any, R: Any, cross: Any, weigh: str
 ) -> tuple[Array, Array, Array]:
-    if weigh not in ("states", "outputs"):
-        raise ArgumentError(f"{function}: weigh is {weigh!r}, expected 'states' or 'outputs'")
+    choice(function, "weigh", weigh, ("states", "outputs"))
     weighed = plant.output_names if weigh == "outputs" else plant.state_names
     shape = len(weighed), plant.shape[1]
     S = np.zeros(shape) if cross is None else arguments.matrix(function, "cross", cross, *shape)

@@ -23,12 +23,14 @@ What is left of (4) is part of the result. With the full order T is one, (4) the
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 
+from alembert.arguments import whole
 from alembert.control import arguments
 from alembert.control.arguments import read_system, takes_systems
 from alembert.control.gramian import Lyapunov, semidefinite_root
@@ -75,8 +77,7 @@ def reduced_lqg(
     """
     n = plant.order
     start = None if start is None else read_system("reduced_lqg", "start", start)
-    if isinstance(order, bool) or not (isinstance(order, (int, np.integer)) and 1 <= order <= n):
-        raise ArgumentError(f"reduced_lqg: order is {order!r}, expected a whole number from 1 to {n}")
+    whole("reduced_lqg", "order", order, f"a whole number from 1 to {n}", most=n)
     if plant.is_discrete or np.any(plant.D):
         raise UnsupportedError(
             "reduced_lqg: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"
@@ -89,9 +90,10 @@ def reduced_lqg(
         full = lqg(plant, Q, R, process, sensor, through=through)
     except NumericalError as error:
         raise NumericalError(f"reduced_lqg: there is no design of full order; {error}") from None
-    problem = _Problem(plant, int(order), Q, R, process, sensor, through)
-    begun = _starts(plant, full.controller, int(order)) if start is None else [start]
-    stable = [K for K in begun if K.order == order and feedback(plant, K, sign=1).is_stable]
+    problem = _Problem(plant, full.controller, int(order), Q, R, process, sensor, through)
+    own, whole_order = problem.plant, problem.scaled(full.controller)
+    begun = _starts(own, whole_order, int(order)) if start is None else [problem.scaled(start)]
+    stable = [K for K in begun if K.order == order and feedback(own, K, sign=1).is_stable]
     if not stable and start is None:
         stable = problem.tuned()
     if not stable:
@@ -107,10 +109,11 @@ def reduced_lqg(
         )
     best = min((problem.minimised(K) for K in stable), key=lambda found: found[0])
     cost, K, slope = best
+    found = problem.unscaled(K)
     return ReducedLQG(
-        full.controller.with_matrices(*K.matrices) if order == n else K,
+        full.controller.with_matrices(*found.matrices) if order == n else found,
         cost,
-        lft(problem.P, full.controller).h2_norm() ** 2,
+        lft(problem.P, whole_order).h2_norm() ** 2,
         slope,
         problem.projection_residual(K),
         full,
@@ -121,10 +124,11 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
     if order == K.order:
         return [K]
     found = []
+    loop = feedback(plant, K, sign=1)
     for reduce in (
         lambda: reduce_controller(K, plant, order).system,
         lambda: balanced_truncation(K, order).system,
-        lambda: loop_truncation(K, feedback(plant, K, sign=1), order, noise=1.0),
+        lambda: loop_truncation(K, loop, order, noise=float(np.abs(loop.poles()).mean())),
     ):
         try:
             found.append(reduce())
@@ -137,25 +141,42 @@ def _starts(plant: StateSpace, K: StateSpace, order: int) -> list[StateSpace]:
 
 
 class _Problem:
-    """(1) and (2)."""
+    """(1) and (2), in units in which R and V have ones on their diagonals, and so has the covariance of the states with the
+    controller of full order."""
 
     def __init__(
-        self, plant: StateSpace, order: int, Q: Any, R: Any, process: Any, sensor: Any, through: Any
+        self,
+        plant: StateSpace,
+        full: StateSpace,
+        order: int,
+        Q: Any,
+        R: Any,
+        process: Any,
+        sensor: Any,
+        through: Any,
     ) -> None:
         what, n, (p, m) = "reduced_lqg", plant.order, plant.shape
         G, W = arguments.process_noise(what, plant, process, through)
-        self.plant, self.W = plant, G @ W @ G.T
-        self.V = arguments.weight(what, "sensor", sensor, plant.output_names, definite=True)
+        W = G @ W @ G.T
+        V = arguments.weight(what, "sensor", sensor, plant.output_names, definite=True)
         Q = arguments.weight(what, "Q", Q, plant.state_names)
         R = arguments.weight(what, "R", R, plant.input_names, definite=True)
+        self.u, self.y = 1 / np.sqrt(np.diag(R)), np.sqrt(np.diag(V))
+        noise = scipy.linalg.block_diag(W, full.B @ V @ full.B.T)
+        size = np.diag(Lyapunov(feedback(plant, full, sign=1).A).solve(noise))[:n]
+        x = np.sqrt(np.where(size > 0, size, 1.0))
+        self.plant = plant.with_matrices(
+            plant.A * x / x[:, None], plant.B * self.u / x[:, None], plant.C * x / self.y[:, None]
+        )
+        self.W, self.V = W / x / x[:, None], V / self.y / self.y[:, None]
         self.P = StateSpace(
-            plant.A,
-            np.hstack([semidefinite_root(self.W), np.zeros((n, p)), plant.B]),
-            np.vstack([semidefinite_root(Q).T, np.zeros((m, n)), plant.C]),
+            self.plant.A,
+            np.hstack([semidefinite_root(self.W), np.zeros((n, p)), self.plant.B]),
+            np.vstack([semidefinite_root(Q * x * x[:, None]).T, np.zeros((m, n)), self.plant.C]),
             np.block(
                 [
                     [np.zeros((n, n + p)), np.zeros((n, m))],
-                    [np.zeros((m, n + p)), semidefinite_root(R).T],
+                    [np.zeros((m, n + p)), semidefinite_root(R * self.u * self.u[:, None]).T],
                     [np.zeros((p, n)), semidefinite_root(self.V), np.zeros((p, m))],
                 ]
             ),
@@ -164,6 +185,13 @@ class _Problem:
         self.free[order:, order:] = False
         self.structure = affine(np.zeros(self.free.shape), self.free, order=order)
         self.loop = StructuredLoop(self.P, m, p, self.structure)
+
+    def scaled(self, K: StateSpace) -> StateSpace:
+        """A controller of the plant as it was given, in these units."""
+        return K.with_matrices(K.A, K.B * self.y, K.C / self.u[:, None], K.D * self.y / self.u[:, None])
+
+    def unscaled(self, K: StateSpace) -> StateSpace:
+        return K.with_matrices(K.A, K.B / self.y, K.C * self.u[:, None])
 
     def parameters(self, K: StateSpace) -> Array:
         if np.any(K.D):
@@ -234,9 +262,8 @@ class _Problem:
         ).x
         x = x if value(x)[0] <= best + 1e-12 else end.x
         J, slopes = self.cost(x)
-        made = self.structure.system(x).renamed(
-            inputs=self.plant.output_names, outputs=self.plant.input_names
-        )
+        names = self.plant.output_names, self.plant.input_names
+        made = dataclasses.replace(self.structure.system(x), input_names=names[0], output_names=names[1])
         return J, made, float(np.abs(slopes).max()) / J
 
     def projection_residual(self, K: StateSpace) -> float:

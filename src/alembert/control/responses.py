@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import positive, real
+from alembert.arguments import choice, positive, real
 from alembert.control import arguments
 from alembert.control.arguments import takes_systems
 from alembert.control.gramian import ModalForm, modal_form
@@ -182,8 +182,7 @@ def simulate(G: StateSpace, t: Any, u: Any, x0: Any, hold: str) -> TimeResponse:
     x0 = np.zeros(n) if x0 is None else arguments.numbers("simulate", "x0", x0)
     if x0.shape != (n,):
         raise ArgumentError(f"simulate: x0 has shape {x0.shape}, expected ({n},)")
-    if hold not in ("zero", "first"):
-        raise ArgumentError(f"simulate: hold is {hold!r}, expected 'zero' or 'first'")
+    choice("simulate", "hold", hold, ("zero", "first"))
     x = np.empty((len(t), n))
     x[0] = x0
     if G.is_discrete:
@@ -496,7 +495,6 @@ def _rate(function: str, dt: float, prewarp: float | None) -> float:
 
 
 def _check_method(function: str, method: Any, prewarp: float | None) -> None:
-    if method not in METHODS:
-        raise ArgumentError(f"{function}: method is {method!r}, expected one of {', '.join(METHODS)}")
+    choice(function, "method", method, METHODS)
     if prewarp is not None and method != "tustin":
         raise ArgumentError(f"{function}: prewarp is for the method 'tustin', this is {method!r}")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import choice
 from alembert.control import arguments
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError
@@ -52,10 +53,7 @@ class GainSchedule:
         object.__setattr__(self, "systems", systems)
         if not isinstance(self.signal, str) or not self.signal:
             raise ArgumentError(f"{what}: signal is {self.signal!r}, expected a name, or 't' for time")
-        if self.interpolation not in ("linear", "switch"):
-            raise ArgumentError(
-                f"{what}: interpolation is {self.interpolation!r}, expected 'linear' or 'switch'"
-            )
+        choice(what, "interpolation", self.interpolation, ("linear", "switch"))
         for k, system in enumerate(systems):
             if not isinstance(system, StateSpace):
                 raise ArgumentError(f"{what}: systems[{k}] is {system!r}, expected a StateSpace")

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.arguments import real
 from alembert.control import arguments
 from alembert.control.responses import FrequencyResponse, ResponseEvaluator
 from alembert.control.statespace import StateSpace
@@ -120,8 +121,7 @@ def wiener_hopf(
                 "wiener_hopf: scale is not given, and functions do not tell it; give scale= in rad/s"
             )
         scale = float(np.exp(np.mean(np.log(np.concatenate(poles)))))
-    if not (isinstance(scale, int | float | np.number) and np.isfinite(scale) and scale > 0):
-        raise ArgumentError(f"wiener_hopf: scale is {scale!r}, expected rad/s above zero")
+    real("wiener_hopf", "scale", scale, "rad/s above zero", over=0.0)
     coarse = _solved(plant, disturbance, effort, sensor, weight, samples // 2, scale)
     found = _solved(plant, disturbance, effort, sensor, weight, samples, scale)
     accuracy = abs(found[3] - coarse[3])

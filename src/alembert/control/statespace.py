@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import is_number
+from alembert.arguments import is_number, told_elsewhere
 from alembert.control import arguments
 from alembert.errors import ArgumentError, NumericalError
 
@@ -32,6 +32,14 @@ Array = np.ndarray
 _POLES_SHOWN = 24  # in notebooks
 
 
+@told_elsewhere(
+    {
+        **{name: f'G.plot("{name}")' for name in ("bode", "nyquist", "nichols")},
+        "step": "G.step_response()",
+        "impulse": "G.impulse_response()",
+        "norm": "G.h2_norm() or G.hinf_norm()",
+    }
+)
 @dataclass(frozen=True, eq=False)
 class StateSpace:
     """(1) or (2); `D` left out is zero, names left out are u0, y0, x0 and so on."""

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from alembert.arguments import real, whole
+from alembert.arguments import choice, real, whole
 from alembert.control import arguments
 from alembert.control.arguments import read_system
 from alembert.control.gramian import Lyapunov
@@ -108,8 +108,7 @@ class Goal:
         for name in ("weight", "power", "limit"):
             if name != "limit" or self.limit is not None:
                 real("Goal", name, getattr(self, name), "a number above zero", over=0.0)
-        if self.kind not in GOALS:
-            raise ArgumentError(f"Goal: kind is {self.kind!r}, expected one of {', '.join(GOALS)}")
+        choice("Goal", "kind", self.kind, GOALS)
 
 
 @dataclass(frozen=True, eq=False)

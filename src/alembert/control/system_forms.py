@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import whole
+from alembert.arguments import choice, whole
 from alembert.control import arguments
 from alembert.control.gramian import Lyapunov, band_factor, semidefinite_root
 from alembert.control.norms import PeakGain
@@ -299,10 +299,6 @@ def _signal_names(what: str, inputs: Any, m: int, outputs: Any, p: int) -> dict[
     }
 
 
-_LARGE = 2000
-"""frequencies times positions from which one reduction is cheaper than a solution for each frequency"""
-
-
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
     """(3); `C_v` left out is zero."""
@@ -370,32 +366,21 @@ class SecondOrder:
         """(4)"""
         w = arguments.frequencies("frequency_response", frequency)
         modes = self.in_modes() if _symmetric(self.K) else self
-        f = modes.F
         damping = np.diag(modes.D)
         modal = _symmetric(self.K) and np.abs(modes.D - np.diag(damping)).max() <= 1e-12 * np.abs(
             modes.D
         ).max(initial=1e-300)
-        if modal:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                weights = 1 / (np.diag(modes.K) - w[:, None] ** 2 + 1j * w[:, None] * damping)
-                X = weights[:, :, None] * f
-        elif len(w) * self.size > _LARGE:
-            # one reduction of the system of first order, and little for each frequency
+        if not modal:
             G = self.to_statespace()
             response = ResponseEvaluator(G.A, G.B, G.C, G.D)(1j * w)
-            if not np.all(np.isfinite(response)):
-                raise NumericalError("frequency_response: one of the frequencies is that of an undamped mode")
-            return FrequencyResponse(w, response, self.output_names, self.input_names)
         else:
-            s = 1j * w[:, None, None]
-            try:
-                X = np.linalg.solve(modes.K + s * modes.D + s**2 * modes.M, f[None].astype(complex))
-            except np.linalg.LinAlgError:
-                X = np.full((1, 1, 1), np.nan)
-        if not np.all(np.isfinite(X)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weights = 1 / (np.diag(modes.K) - w[:, None] ** 2 + 1j * w[:, None] * damping)
+                C = modes.C_q + 1j * w[:, None, None] * modes.C_v
+                response = C @ (weights[:, :, None] * modes.F)
+        if not np.all(np.isfinite(response)):
             raise NumericalError("frequency_response: one of the frequencies is that of an undamped mode")
-        C = modes.C_q + 1j * w[:, None, None] * modes.C_v
-        return FrequencyResponse(w, C @ X, self.output_names, self.input_names)
+        return FrequencyResponse(w, response, self.output_names, self.input_names)
 
     def in_modes(self) -> SecondOrder:
         """In undamped modes of unit mass, by frequency: M = 1, K = diag(omega^2)."""
@@ -422,8 +407,7 @@ class SecondOrder:
 
         With `band`, from one frequency to another in rad/s, only these count in P_q and Q_q.
         """
-        if not 0 < size <= self.size:
-            raise ArgumentError(f"reduced: size is {size!r}, expected 1 to {self.size} positions")
+        whole("reduced", "size", size, f"1 to {self.size} positions", most=self.size)
         (S, R), values, U, V = self._position_balance(band)
         scale = np.sqrt(values[:size])
         T, W = S @ V[:size].T / scale, R @ U[:, :size] / scale  # W^T T = 1
@@ -593,8 +577,7 @@ class LargeSystem:
 
     def gramian(self, kind: str = "inputs", *, tolerance: float = 1e-10, most: int = 800) -> LowRankGramian:
         """Z of (5) for the "inputs", or Y for the "outputs", to a relative residual."""
-        if kind not in ("inputs", "outputs"):
-            raise ArgumentError(f"gramian: kind is {kind!r}, expected 'inputs' or 'outputs'")
+        choice("gramian", "kind", kind, ("inputs", "outputs"))
         arguments.relative("gramian", tolerance)
         whole("gramian", "most", most, "a whole number of one or more")
         if kind == "inputs":

@@ -8,8 +8,8 @@
     settle        p; q, v, d in place: back to where loops are closed
 
 u are efforts of the joints, or what a controller takes, and p the parameters of the model. x are states that are integrated
-along and d what is remembered (`alembert.deploy.acting`); they are arguments only where there are some. The step is one of
-`alembert.simulate.schemes`, cut where it asks for accelerations, so that the dynamics are there once and are called.
+along and d what is remembered (`alembert.deploy.exported_system`); they are arguments only where there are some. The step is
+one of `alembert.simulate.schemes`, cut where it asks for accelerations, so that the dynamics are there once and are called.
 
 Loops, couplings and equations are those of `alembert.simulate.closed_loops`: d begins with the mask of a minimal set of
 rows. Where the set does not serve at a state, another is chosen; where none serves, accelerations are NaN.
@@ -28,7 +28,7 @@ import numpy as np
 from alembert.arguments import check_known, names
 from alembert.constraints import compiled, saddle
 from alembert.constraints.results import RANK
-from alembert.deploy.acting import Acting, Given, Signal, acting
+from alembert.deploy.exported_system import ExportedSystem, Given, Signal, exported_system
 from alembert.engine.c_export import c_function
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Repeat, Step, When
@@ -42,6 +42,8 @@ from alembert.spatial import quaternion
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
 PLACES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 PUBLIC = ("derivatives", "outputs", "tangent", "step", "instant", "settle")
+LARGEST = 10_000
+"""cost of the constraints above which C that chooses their rows by itself grows too long"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +120,11 @@ def c_program(
     """
     _check(function, model, integrator)
     _identifier(function, prefix)
-    act = acting(function, model, given)
-    q_start, v_start = _start(function, act, q0, v0)
-    makers = _Maker(function, act, integrator, frames, more, commands, tangents=tangents)
+    system = exported_system(function, model, given)
+    q_start, v_start = _start(function, system, q0, v0)
+    makers = _Maker(function, system, integrator, frames, more, commands, tangents=tangents)
     outputs = makers.outputs
-    memory = [*makers.first_choice(q_start), *act.starts, *([0.0] if act.tick else [])]
+    memory = [*makers.first_choice(q_start), *system.starts, *([0.0] if system.tick else [])]
     made = makers.parts()
     prototypes: list[str] = []
     operations: dict[str, int] = {}
@@ -141,18 +143,18 @@ def c_program(
             prototypes.append(next(line for line in lines if line.startswith("void")))
     space = model.space
     return CProgram(
-        act.model,
+        system.model,
         prefix,
         "\n".join(text),
         integrator,
         _signals(model.coordinate_names, space.coordinate_units, q_start),
         _signals(model.speed_names, space.speed_units, v_start),
-        act.states,
+        system.states,
         tuple(float(x) for x in memory),
-        (*commands, *act.inputs),
+        (*commands, *system.inputs),
         tuple(Signal(name, "", value) for name, value in model.parameter_values.items()),
         outputs,
-        act.tick,
+        system.tick,
         makers.rows,
         operations,
         made,
@@ -170,8 +172,8 @@ def _check(function: str, model: Model, integrator: str) -> None:
     check_known(f"{function}: no integrator", integrator, INTEGRATORS)
     if model.nv == 0:
         raise ArgumentError(f"{function}: nothing moves in the model {model.name!r}")
-    if model.is_constrained and not closed_loops.compiles(model):
-        rows = model.constrained_compute.rows
+    rows = model.constrained_compute.rows
+    if model.is_constrained and (rows.cost > LARGEST or not closed_loops.compiles(model)):
         raise UnsupportedError(
             f"{function}: the model {model.name!r} has {len(rows.names)} loops, couplings and equations with {rows.count} "
             "rows, too many for straight code; leave some of them out"
@@ -183,8 +185,8 @@ def _identifier(function: str, prefix: str) -> None:
         raise ArgumentError(f"{function}: {prefix!r} is not a name in C; use letters, digits and underscores")
 
 
-def _start(function: str, act: Acting, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarray]:
-    model, found = act.model, []
+def _start(function: str, system: ExportedSystem, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarray]:
+    model, found = system.model, []
     for what, given, default in (("q0", q0, model.neutral()), ("v0", v0, np.zeros(model.nv))):
         if isinstance(given, Mapping):
             given = model.configuration(given) if what == "q0" else model.velocity(given)
@@ -196,7 +198,7 @@ def _start(function: str, act: Acting, q0: Any, v0: Any) -> tuple[np.ndarray, np
         found.append(x)
     model.space.check(function, found[0])
     if model.is_constrained:
-        return act.system.settled(0.0, found[0], found[1])
+        return system.simulation.settled(0.0, found[0], found[1])
     return found[0], found[1]
 
 
@@ -206,7 +208,7 @@ class _Maker:
     def __init__(
         self,
         function: str,
-        act: Acting,
+        system: ExportedSystem,
         integrator: str,
         frames: Sequence[str],
         more: Callable[[Model, ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None,
@@ -214,7 +216,7 @@ class _Maker:
         *,
         tangents: bool,
     ) -> None:
-        self.function, self.act, self.model, self.integrator = function, act, act.model, integrator
+        self.function, self.system, self.model, self.integrator = function, system, system.model, integrator
         self.tangents, self.more, self.commands = tangents, more, len(commands)
         model = self.model
         self.constraints = model.constrained_compute.rows if model.is_constrained else None
@@ -223,17 +225,17 @@ class _Maker:
             "t": 1,
             "q": model.nq,
             "v": model.nv,
-            "x": len(act.states),
-            "d": self.rows + act.memory + bool(act.tick),
-            "u": self.commands + len(act.inputs),
-            "p": act.own_parameters,
+            "x": len(system.states),
+            "d": self.rows + system.memory + bool(system.tick),
+            "u": self.commands + len(system.inputs),
+            "p": system.own_parameters,
         }
         self.symbols = {name: ca.SX.sym(name, size) for name, size in self.sizes.items()}
         self.given = [name for name in self.sizes if self.sizes[name] or name in "tqvup"]
         """the arguments that there are"""
         s = self.symbols
         self.own_u = s["u"][self.commands :]
-        self.p = act.parameters(self.own_u, s["p"])
+        self.p = system.parameters(self.own_u, s["p"])
         self.y, self.outputs = self._outputs(frames)
         self.results = {"rate": model.nq, "a": model.nv}
         if self.sizes["x"]:
@@ -255,7 +257,11 @@ class _Maker:
         """A minimal set of rows at the start."""
         if self.constraints is None:
             return []
-        return np.array(self._choice()(q, self.act.system.parameter_array()), dtype=float).ravel().tolist()
+        return (
+            np.array(self._choice()(q, self.system.simulation.parameter_array()), dtype=float)
+            .ravel()
+            .tolist()
+        )
 
     # --- all parts --------------------------------------------------------------------------------------------------
 
@@ -280,7 +286,7 @@ class _Maker:
         functions["outputs"] = _function("outputs", given, {"y": self.y})
         if self.tangents:
             functions["tangent"] = _tangent(given, {**results, "y": self.y})
-        if self.act.instants is not None:
+        if self.system.instants is not None:
             self._instant(functions, routines)
         self._step(functions, routines)
         return Parts(functions, routines)
@@ -290,7 +296,7 @@ class _Maker:
         s, model = self.symbols, self.model
         t, q, v, x, d = (s[name] for name in "tqvxd")
         p = self.p
-        effort, x_rate = self.act.effort(t, q, v, x, d[self.rows :], self.own_u, p)
+        effort, x_rate = self.system.effort(t, q, v, x, d[self.rows :], self.own_u, p)
         if self.more is not None:
             effort = effort + self.more(model, q, v, s["u"][: self.commands], p)
         rate = model.space.rate(q, v)
@@ -329,7 +335,7 @@ class _Maker:
 
     def _joined(self) -> list[Step]:
         """The parameters of the copy, from p and u."""
-        count, points = self.sizes["p"], self.act.set_points
+        count, points = self.sizes["p"], self.system.set_points
         found: list[Step] = [Copy("p", "all_p", count)] if count else []
         if points.stop > points.start:
             source = Offset("u", self.commands + points.start)
@@ -412,7 +418,7 @@ class _Maker:
     # --- instants ---------------------------------------------------------------------------------------------------
 
     def _instant(self, functions: dict[str, ca.Function], routines: dict[str, Routine]) -> None:
-        instants, model = self.act.instants, self.model
+        instants, model = self.system.instants, self.model
         assert instants is not None
         labels: dict[str, str] = {}
         for name, f in instants.functions.items():
@@ -453,7 +459,7 @@ class _Maker:
             ("d",),
             sizes,
             steps,
-            f"Every {self.act.tick!r} s, from the start on: sensors measure, sampled laws are asked, answers act.",
+            f"Every {self.system.tick!r} s, from the start on: sensors measure, sampled laws are asked, answers act.",
         )
 
     # --- the step ---------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from xml.sax.saxutils import quoteattr
 
 from alembert.arguments import real
 from alembert.deploy import compiler
-from alembert.deploy.acting import UNITS, Given, base_units
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.deploy.exported_system import UNITS, Given, base_units
 from alembert.engine.c_export import c_number
 from alembert.errors import ArgumentError, FileError, writing
 from alembert.model import Model

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import check_known, mapping, unknown
-from alembert.deploy.acting import base_units
+from alembert.deploy.exported_system import base_units
 from alembert.errors import AlembertError, ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import quantities
 from alembert.linear.quantities import Output, expressions, find

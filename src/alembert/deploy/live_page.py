@@ -21,8 +21,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import names, numbers, real
-from alembert.deploy.acting import Given, Signal
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.deploy.exported_system import Given, Signal
 from alembert.engine import instructions
 from alembert.engine.instructions import InstructionList
 from alembert.errors import ArgumentError, UnsupportedError

@@ -36,8 +36,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from alembert.arguments import real, whole
-from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.deploy.exported_system import Given
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model

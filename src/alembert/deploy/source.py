@@ -18,8 +18,8 @@ import numpy as np
 
 from alembert.arguments import real
 from alembert.deploy import compiler
-from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.deploy.exported_system import Given
 from alembert.engine.c_export import (
     SINGLE_TOLERANCE,
     c_function,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from alembert.arguments import check_known
+from alembert.arguments import tell_wrong_types as _tell_wrong_types
 from alembert.library.examples import acrobot as acrobot
 from alembert.library.examples import arm7 as arm7
 from alembert.library.examples import branched_acrobot as branched_acrobot
@@ -20,6 +21,8 @@ from alembert.library.examples import two_link as two_link
 from alembert.library.random_tree import example_joint as example_joint
 from alembert.library.random_tree import random_tree as random_tree
 from alembert.model import Model
+
+_tell_wrong_types(__name__)
 
 _MODELS: dict[str, Callable[..., Model]] = {
     "pendulum": pendulum,

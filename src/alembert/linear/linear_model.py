@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Group
 
-from alembert.arguments import check_known
+from alembert.arguments import check_known, told_elsewhere
 from alembert.control.plots import bode, frequencies, plane
 from alembert.control.reachability import Reachability, reachability
 from alembert.control.responses import FrequencyResponse, TimeResponse
@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+@told_elsewhere(
+    {
+        "bode": 'linear.plot("bode")',
+        "lqr": "al.linear.lqr(linear, Q, R)",
+        **dict.fromkeys(("step", "step_response"), "linear.to_statespace().step_response()"),
+        **dict.fromkeys(("eig", "eigenvalues"), "linear.poles()"),
+    }
+)
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearModel:
     """x' = A x + B u + E p,  y = C x + D u + F p, all deviations from a point.

@@ -323,7 +323,7 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
         return [_dof(model, rest, k) for k in range(model.nv)]
     sensors = {sensor.name: sensor for sensor in model.sensors}
     if not kind:
-        joint = is_joint_or_dof(model, rest)
+        joint = is_joint_or_dof(model, rest) or rest in model.space.of_bodies
         if rest in sensors and joint:
             raise ArgumentError(
                 f"{function}: outputs: {rest!r} is a sensor and a joint; write 'sensor:{rest}' or 'q:{rest}'"

@@ -50,5 +50,5 @@ __all__ = [
     "Visual",
 ]
 
-for _record in (ModelBuilder, Inertia, Placement):
+for _record in (ModelBuilder, Inertia):
     _tell_wrong_types_in(_record)

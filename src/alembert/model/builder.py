@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, TypedDict, Unpack, cast
 
-from alembert.errors import ModelError
+from alembert.errors import ModelError, warn
 from alembert.expression import Expression, Scalar, is_name, scalar, scalars
 from alembert.joints import Friction, JointType, Limits, Pair, Rotor, Spring
-from alembert.model.checking import PARTS, check
+from alembert.model.checking import PARTS, check, without_nodes
 from alembert.model.elements import (
     WORLD,
     Actuator,
@@ -209,7 +209,7 @@ class ModelBuilder:
             bodies, joints = chain.parts(name)
             parts["bodies"] += bodies
             parts["joints"] += joints
-        return check(
+        model = check(
             Model(
                 self._name,
                 gravity=self._gravity,
@@ -218,6 +218,9 @@ class ModelBuilder:
                 **parts,
             )
         )
+        for slip in without_nodes(model):
+            warn(slip)
+        return model
 
     def _on_segment(self, kind: str, part: Frame | Joint, field: str) -> Frame | Joint:
         """A frame on, or a joint from, a node of a chain at that of the segment."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from alembert.arguments import unknown
 from alembert.errors import ModelError
-from alembert.expression import Expression, names_in
+from alembert.expression import Expression, floats, names_in
 from alembert.model import elements
-from alembert.model.elements import WORLD, Body, Equation, Joint
+from alembert.model.elements import WORLD, Body, Equation, Frame, Joint
 from alembert.model.model import Model
 
 PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actuators", "sensors")
@@ -179,6 +181,28 @@ def _check_node(model: Model, what: str, body: str, node: str) -> None:
         raise ModelError(
             unknown(f"{what} is at the node", f"{body}.{node}", [f"{body}.{name}" for name in known])
         )
+
+
+def without_nodes(model: Model) -> Iterator[str]:
+    """What is on a flexible body without a node, yet nearer to one that moves than to the body's frame: a likely slip."""
+    values = model.parameter_values
+    parts: list[tuple[str, str, Joint | Frame]] = [
+        (f"joint {joint.name!r}", joint.parent, joint) for joint in model.joints
+    ]
+    parts += [(f"frame {frame.name!r}", frame.body, frame) for frame in model.frames]
+    for what, body, part in parts:
+        flexible = None if body == WORLD or part.node else model.body(body).flexible
+        if flexible is None or not flexible.nodes:
+            continue
+        place = floats(part.placement.translation, values)
+        apart = [float(np.linalg.norm(floats(node.position, values) - place)) for node in flexible.nodes]
+        k = int(np.argmin(apart))
+        if apart[k] < np.linalg.norm(place) and np.any(floats(flexible.nodes[k].shapes, values)):
+            yield (
+                f"{what} is on the flexible body {body!r} without a node: it stays where {body!r} is not deformed. The node "
+                f"{flexible.nodes[k].name!r} is {apart[k]:.3g} m away; give node={flexible.nodes[k].name!r} (the placement "
+                f"is then relative to it), or put it on the body that carries {body!r}"
+            )
 
 
 def _check_equation(model: Model, equation: Equation) -> None:

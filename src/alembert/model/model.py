@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.arguments import check_known, numbers
-from alembert.errors import ArgumentError
+from alembert.arguments import check_known, numbers, told_elsewhere
+from alembert.errors import ArgumentError, ModelError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.forking import COMPILING
 from alembert.model import printing
@@ -130,6 +130,10 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "alembert"
 
 
+_TAKE_MODELS = ("simulate", "ensemble", "linearize", "trim", "reach", "certify", "identify", "view", "save")
+
+
+@told_elsewhere({name: f"al.{name}(model, ...)" for name in _TAKE_MODELS})
 @dataclass(frozen=True)
 class Model(Methods):
     """Made by a `ModelBuilder` or a file; never changed afterwards. `replace` gives a changed copy."""
@@ -149,6 +153,8 @@ class Model(Methods):
     """shapes that stand in the world"""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ModelError(f"model: name is {self.name!r}, expected a text")
         for field in (
             "bodies",
             "joints",
@@ -392,7 +398,7 @@ class Model(Methods):
         """A copy with other fields (`gravity=`, `name=`, `parameters={...}`, `bodies=`), checked anew."""
         from alembert.model.checking import check
 
-        known = {field.name for field in dataclasses.fields(self)}
+        known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             check_known("replace: no field", name, known)
         if isinstance(changes.get("parameters"), Mapping):

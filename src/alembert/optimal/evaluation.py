@@ -77,6 +77,8 @@ class Evaluation:
         point = stages.chart.point
         digest = hashlib.sha256(stages.stage.serialize().encode()).hexdigest()
         self.tangent = StepTangent(stages.before or stages)
+        self.is_plain = self.tangent.is_plain
+        """whether points are moved as their chart has it"""
         self.tangent_after = StepTangent(stages.following) if stages.following is not None else self.tangent
         self._key = (
             f"optimal {exact} {self.tangent.fingerprint} {stages.chart.rest} {stages.chart.unused} "
@@ -168,11 +170,6 @@ class Evaluation:
         )
         if has_ends:
             self.ends, self.ends_trial = self.end_kernels(stages, self.tangent, self.tangent)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether points are moved as their chart has it."""
-        return self.tangent.is_plain
 
     @property
     def parts(self) -> tuple[Evaluation, ...]:

@@ -142,7 +142,7 @@ def straight(problem: Problem) -> Guess:
     return Guess(fraction, points, controls, duration)
 
 
-def drifting(problem: Problem) -> Guess | None:
+def drifting(problem: Problem, duration: float | None = None) -> Guess | None:
     """The motion that the start leads to under the controls of a straight guess: an orbit does not go straight.
 
     None where the start is not stated, joints are prescribed or loops are to be kept closed, or it runs away.
@@ -152,36 +152,50 @@ def drifting(problem: Problem) -> Guess | None:
     if not stated.keys() >= set(plant.tangent_names) or getattr(plant, "closure", None) is not None:
         return None
     begin = straight(problem)
-    where, controls, h = np.linspace(0, 1, DRIFT_STEPS + 1), begin.controls[0], begin.duration / DRIFT_STEPS
+    duration = duration or begin.duration
+    where, controls, h = np.linspace(0, 1, DRIFT_STEPS + 1), begin.controls[0], duration / DRIFT_STEPS
     points = np.empty((DRIFT_STEPS + 1, chart.point))
     points[0] = begin.points[0]
     points[0, chart.nq :] = [stated[name] for name in plant.tangent_names[chart.nv :]]
     for k, share in enumerate(where[:-1]):
-        at = share * begin.duration, h, np.tile(controls, 3), problem.parameters, begin.duration
+        at = share * duration, h, np.tile(controls, 3), problem.parameters, duration
         points[k + 1] = problem.fine[0](points[k], *at)[0].full()[:, 0]
     if not np.isfinite(points).all():
         return None
-    return Guess(where, points, np.tile(controls, (len(where), 1)), begin.duration)
+    return Guess(where, points, np.tile(controls, (len(where), 1)), duration)
 
 
 def _coming_back(problem: Problem) -> Guess | None:
-    """The motion that the start of a `System` leads to by itself, where goes farther than the end and then comes near
-    it: a turn of an orbit, where a straight one is slow or goes through the Earth."""
-    begin = straight(problem)
-    names = problem.plant.tangent_names
-    ranged = {row.component for row in problem.end if np.isfinite([row.lower, row.upper]).all()}
-    asked = [k for k, name in enumerate(names) if name in ranged]
-    if problem.model is not None or problem.is_free or not asked:
+    """The motion that the start of a `System` leads to by itself, where that goes farther than the end and then comes near
+    it: a turn of an orbit, where a straight one is slow or goes through the Earth. Of a free duration, until it is nearest.
+    """
+    begin, longest = straight(problem), problem.longest
+    names = list(problem.plant.tangent_names)
+    ends = {names.index(row.component): row for row in problem.end if row.component in names}
+    if problem.model is not None or not ends or not np.isfinite(longest):
         return None
     x, u, p = ca.SX(begin.points[0]), ca.SX(begin.controls[0]), ca.SX(problem.parameters)
-    far = begin.duration * np.abs(ca.evalf(problem.plant.rate(ca.SX(0), x, u, p)).full()[:, 0])
-    if not (np.abs(np.diff(begin.points, axis=0)[0]) < far)[asked].any():
+    speed = np.abs(ca.evalf(problem.plant.rate(ca.SX(0), x, u, p)).full()[:, 0])
+    asked, way = list(ends), np.abs(np.diff(begin.points, axis=0)[0])
+    if not (way < longest * speed)[asked].any():
         return None
-    found = drifting(problem)
+    found = drifting(problem, longest)
     if found is None:
         return None
-    off = np.abs(found.points[-1] - begin.points[-1])
-    return found if (off < BACK * np.ptp(found.points, axis=0))[asked].all() else None
+    low, high = (np.array([getattr(row, side) for row in ends.values()]) for side in ("lower", "upper"))
+    at = found.points[:, asked]
+    off = np.maximum(np.maximum(low - at, at - high), 0.0)
+    late = np.flatnonzero(found.fraction * longest >= problem.shortest * (1 - 1e-9))
+    size = np.maximum(np.ptp(at, axis=0), 1e-300)
+    k = int(late[np.argmin((off[late] / size).max(axis=1))])
+    duration = found.fraction[k] * longest
+    if k == 0 or not (way < duration * speed)[asked].any():
+        return None
+    if not (off[k] < BACK * np.ptp(at[: k + 1], axis=0)).all():
+        return None
+    return Guess(
+        found.fraction[: k + 1] / found.fraction[k], found.points[: k + 1], found.controls[: k + 1], duration
+    )
 
 
 def on_one_branch(problem: Problem, guess: Guess) -> Guess:

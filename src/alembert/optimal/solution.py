@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import told_elsewhere
 from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.model.printing import unknown
 from alembert.optimal.analysis import Accuracy, Arc, arcs, simulate
@@ -185,6 +186,9 @@ class Solved:
         return convergence(self, path)
 
 
+@told_elsewhere(
+    {"t": "solution.time", "x": "solution.q and .v", "u": "solution.controls", "tau": "solution.efforts"}
+)
 class Solution(Solved):
     """The motion (`time`, `q`, `v` or `x`), the controls, and how they were found.
 

@@ -266,11 +266,18 @@ class Transcribed:
             attempt, outcome = self.attempts(
                 (x, u, z), known, options, is_solution=_is_solution(guess, stages), stages=stages
             )
-            if solver == "sweep" and outcome.status == "infeasible" and problem.is_free and is_judged:
+            # a sample begins near its solution; a first solve of a prepared problem does not
+            is_first = not isinstance(guess, Solution)
+            if (
+                solver == "sweep"
+                and outcome.status == "infeasible"
+                and problem.is_free
+                and (is_judged or is_first)
+            ):
                 outcome = self._in_given_time(problem, attempt, outcome)
-            if is_judged and solver == "sweep" and not isinstance(guess, Solution):
+            if solver == "sweep" and is_first:
                 outcome = self._from_elsewhere(attempt, outcome, guess)
-            if solver == "sweep" and (is_judged or not isinstance(guess, Solution)):
+            if solver == "sweep" and (is_judged or is_first):
                 outcome = self.off_saddle(attempt, outcome)
             elif solver == "sweep" and self._at_saddle(attempt, outcome):
                 outcome.message += "; perhaps a saddle, as the guess: solve once without it"

@@ -62,10 +62,10 @@ def model_system(
     """
     if not isinstance(model, Model):
         raise ArgumentError(f"model_system: model is a {type(model).__name__}, expected a Model")
-    given = checked(drives) if drives is not None else {}
-    model, elements = environment("model_system", with_gears(model, given), forces, gravity)
+    given = checked(drives, "model_system")
+    model, elements = environment("model_system", with_gears(model, given, "model_system"), forces, gravity)
     _check(model)
-    lags = Lags(JointDrives.of(model, given))
+    lags = Lags(JointDrives.of(model, given, "model_system"))
     if len(lags.ramps):
         name = model.speed_names[int(lags.ramps[0])]
         raise UnsupportedError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import common, names, numbers, real, whole
+from alembert.arguments import common, names, numbers, real, told_elsewhere, whole
 from alembert.errors import ArgumentError, UnsupportedError, warn
 from alembert.reach.iteration import MOST, STRICT, USUAL, TaskLevels
 from alembert.reach.tasks import ReachTask, Symbols, read
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+@told_elsewhere(dict.fromkeys(("success", "ok", "converged"), "found.reached"))
 @dataclass(frozen=True, eq=False)
 class Reached:
     """Configurations, and how near each task is to being done, over the batch of the targets."""

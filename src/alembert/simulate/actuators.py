@@ -71,20 +71,20 @@ class Gear:
             value = getattr(self, name)
             real("Gear", name, value, "zero or more", least=0.0)
 
-    def on(self, joint: Joint) -> Joint:
+    def on(self, joint: Joint, function: str = "simulate") -> Joint:
         """The joint with the rotor and its friction."""
         if any(rotor.dof == self.dof for rotor in joint.rotors):
             raise ArgumentError(
-                f"simulate: drives: joint {joint.name!r} has a rotor in the model already; leave the gear out, or the rotor"
+                f"{function}: drives: joint {joint.name!r} has a rotor in the model already; leave out one of them"
             )
         if not 0 <= self.dof < joint.type.nv:
             raise ArgumentError(
-                f"simulate: drives: a gear on dof {self.dof} of joint {joint.name!r}, which has {joint.type.nv}"
+                f"{function}: drives: a gear on dof {self.dof} of joint {joint.name!r}, which has {joint.type.nv}"
             )
         axis = self.axis if self.axis is not None else getattr(joint.type, "axis", None)
         if axis is None:
             raise ArgumentError(
-                f"simulate: drives: a {joint.type.kind} joint has no axis for the rotor of {joint.name!r}; "
+                f"{function}: drives: a {joint.type.kind} joint has no axis for the rotor of {joint.name!r}; "
                 "give Gear(axis=...)"
             )
         rotor = Rotor(self.ratio, self.inertia, tuple(axis), self.dof)
@@ -142,14 +142,14 @@ class Drive:
         return value * abs(self.gear.ratio) if scaled and self.gear is not None else value
 
 
-def with_gears(model: Model, drives: Mapping[str, Drive]) -> Model:
+def with_gears(model: Model, drives: Mapping[str, Drive], function: str = "simulate") -> Model:
     """The model with the rotors of its drives."""
     joints = list(model.joints)
     for name, drive in drives.items():
         if isinstance(drive, Drive) and drive.gear is not None:
-            check_known("simulate: drives: a gear needs a joint, there is no", name, model.joint_indices)
+            check_known(f"{function}: drives: a gear needs a joint, there is no", name, model.joint_indices)
             k = model.joint_index(name)
-            joints[k] = drive.gear.on(joints[k])
+            joints[k] = drive.gear.on(joints[k], function)
     return model if joints == list(model.joints) else model.replace(joints=tuple(joints))
 
 
@@ -167,7 +167,7 @@ class JointDrives:
     damping_ratio: Array
 
     @classmethod
-    def of(cls, model: Model, drives: Mapping[str, Drive]) -> JointDrives:
+    def of(cls, model: Model, drives: Mapping[str, Drive], function: str = "simulate") -> JointDrives:
         fields = {}
         defaults = (
             ("limit", np.inf),
@@ -180,10 +180,10 @@ class JointDrives:
             given: dict[str, Array] = {}
             for joint, drive in drives.items():
                 if not isinstance(drive, Drive):
-                    raise ArgumentError(f"simulate: drives[{joint!r}] is {drive!r}, expected a Drive")
+                    raise ArgumentError(f"{function}: drives[{joint!r}] is {drive!r}, expected a Drive")
                 width = model.joint(joint).type.nv if joint in model.joint_indices else 1
                 given[joint] = np.full(width, drive.at_joint(name))
-            named, values = model.compute.by_name("simulate", given, "drives")
+            named, values = model.compute.by_name(function, given, "drives")
             fields[name] = np.where(named, values, default)
         return cls(**fields)
 
@@ -270,11 +270,11 @@ def no_state(batch: tuple[int, ...], nv: int) -> Array:
     return np.zeros((*batch, 2, nv))
 
 
-def checked(drives: Any) -> Mapping[str, Drive]:
+def checked(drives: Any, function: str = "simulate") -> Mapping[str, Drive]:
     if drives is None:
         return {}
     if not isinstance(drives, Mapping):
-        raise ArgumentError(f"simulate: drives is {drives!r}, expected a mapping from joints to Drive(...)")
+        raise ArgumentError(f"{function}: drives is {drives!r}, expected a mapping from joints to Drive(...)")
     return drives
 
 

@@ -235,7 +235,10 @@ def _meaning(model: Model, name: str, states: States) -> Meaning:
             kind = "q"
         else:
             known = [*WHOLE, *sensors, *model.joint_indices, *(f"{k}:" for k in KINDS)]
-            raise ArgumentError(unknown("simulate: record: nothing is called", name, known))
+            frame = name.split(".")[0]
+            places = (*(body.name for body in model.bodies), *(frame.name for frame in model.frames))
+            hint = f"; for a frame write 'frame:{frame}.position'" if frame in places else ""
+            raise ArgumentError(unknown("simulate: record: nothing is called", name, known) + hint)
     if kind in ("q", "v", "a", "tau"):
         return _states(model, kind, rest)
     if kind == "frame":

@@ -107,10 +107,8 @@ def _between_samples(
     if not system.sampled or system.has_memory:
         return None
     tick = common_tick(system.sampled, system.instruments)
-    if any(
-        abs(x - round(x / tick) * tick) > 1e-9 * abs(x)
-        for x in (*lengths, *(system.loads.tables.instants - start))
-    ):
+    instants = system.loads.tables.instants - start
+    if any(abs(x - round(x / tick) * tick) > 1e-9 * abs(x) for x in (*lengths, *instants[instants > 0])):
         return None
     fastest, damping = _fastest(system, q, v, start, always=True)
     period = min(law.period for law in system.sampled)

@@ -546,6 +546,8 @@ def told_law(given: Any) -> str:
 
 def where_the_law_is(given: Any) -> str:
     """What to give instead of a design, for the end of a message; empty where nothing is known."""
+    if callable(getattr(given, "controller", None)) and not isinstance(given.controller, SYSTEMS):
+        return f"; the controller of this {type(given).__name__} is its .controller(...)"
     if isinstance(getattr(given, "controller", None), SYSTEMS):
         feedback = "; al.linear.lqr(linear, Q, R) makes one about its point" if hasattr(given, "K") else ""
         return (

@@ -261,7 +261,7 @@ class EventSearch:
         return q1, v1, stop
 
     def _asked(self, event: Event, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state that a user's function returns."""
+        """The state that a user's function returns; joints that follow a motion stay on it."""
         found = event.action(t, q.copy(), v.copy())
         if found is None:
             return q, v
@@ -277,7 +277,8 @@ class EventSearch:
             raise NumericalError(
                 f"simulate: the action of event {event.name!r} returned a state that is not finite, at t = {t:.9g} s"
             )
-        return q1, v1
+        unchanged = np.array_equal(q, q1) and np.array_equal(v, v1)
+        return (q, v) if unchanged else self.system.imposed(t, q1, v1)
 
     def _energy(self, t: float, q1: Array, v1: Array, q: Array, v: Array) -> float:
         """By how much the energy is more after than before."""

@@ -109,13 +109,15 @@ def _all_held(system: Simulation, name: str) -> bool:
 
 
 def _on_grid(system: Simulation, stepper: Stepper) -> Array:
-    """The steps at which tables that hold change."""
-    numbers = (system.loads.tables.instants - stepper.start) / stepper.h
+    """The steps at which tables that hold change in the run."""
+    instants = system.loads.tables.instants
+    instants = instants[instants > stepper.start]
+    numbers = (instants - stepper.start) / stepper.h
     steps = np.round(numbers)
-    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.loads.tables.instants))
+    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(instants))
     if np.any(off):
         raise ArgumentError(
-            f"simulate: a table that holds changes at {system.loads.tables.instants[off][0]:g} s, expected a multiple of "
+            f"simulate: a table that holds changes at {instants[off][0]:g} s, expected a multiple of "
             f"the step {stepper.h:g} s from the start at {stepper.start:g} s"
         )
     return steps.astype(int)
@@ -478,6 +480,7 @@ def work_of_records(run: Run, every: int = 1) -> Array:
     """(..., N): the work up to each record, from the records, or from some of them."""
     rows = slice(None, None, every)
     x = np.zeros((*run.q.shape[:-1], 0)) if run.controller_states is None else run.controller_states
+    x = x[..., : run._system.feedback.size]  # those of sampled ones are held over steps, as what they give
     q, v, x, held, efforts = (x[..., rows, :] for x in (run.q, run.v, x, run.held_over_steps, run.efforts))
     firsts = [-(-first // every) for _, first in run.event_records()]
     topologies = [run.topology(k) for k in range(0, len(run.time), every)]
@@ -497,11 +500,11 @@ def _work_over(
 ) -> Array:
     """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule.
 
-    At events, before the rows `firsts`, states jump, and where tables of wrenches hold, wrenches do: each stretch between
-    two of them counts by itself, with a row at either end.
+    At events, before the rows `firsts`, states jump, and where something that is held changes, accelerations do, and what
+    prescribed joints take: each stretch between two of them counts by itself, with a row at either end.
     """
     system, count = run._system, len(time)
-    jumps = np.arange(1, count)[_changes(system, time)]
+    jumps = np.arange(1, count)[_changes(system, time, held)]
     where = np.concatenate([np.repeat(np.asarray(firsts, dtype=int), 2), jumps])
     begins, added = np.zeros(count, dtype=bool), np.zeros(len(where), dtype=bool)
     begins[jumps], added[1 : 2 * len(firsts) : 2] = True, True
@@ -511,6 +514,9 @@ def _work_over(
         owners = np.minimum(owners, count - 1)
         more = [x[..., owners, :] for x in (q, v, x, held, efforts)]
         t = time[owners]
+        since = 2 * len(firsts)
+        for x_before in more[3:]:
+            x_before[..., since:, :] += held[..., jumps - 1, :] - held[..., jumps, :]
         if len(firsts):
             _at_events(run, time, firsts, t, more, x, held)
         rows = np.flatnonzero(np.insert(np.ones(count, dtype=bool), where, False))
@@ -546,13 +552,22 @@ def _work_over(
     return found[..., rows]
 
 
-def _changes(system: Simulation, time: Array) -> Array:
-    """Whether tables of wrenches that hold change at a row, for all but the first."""
+def _changes(system: Simulation, time: Array, held: Array) -> Array:
+    """Whether what is held changes at a row, or a table bends there, for all but the first.
+
+    What lagging drives give changes with every step, and is smooth; only what reads it at an instant jumps then.
+    """
     middles = (time[:-1] + time[1:]) / 2
     found = np.zeros(max(len(time) - 1, 0), dtype=bool)
+    if system.prescribes or system.loads.reading is not None or not system.has_memory:
+        changed = np.any(held[..., 1:, :] != held[..., :-1, :], axis=-1)
+        found |= changed.any(axis=tuple(range(changed.ndim - 1)))
     for table in system.loads.tables.held_wrenches.values():
         values = np.array([table(t) for t in middles])
         found[:-1] |= np.any(values[1:] != values[:-1], axis=-1)
+    for _, table in system.loads.tables.all:
+        row = np.searchsorted(middles, table.breaks)  # the nearest
+        found[row[(row > 0) & (np.abs(time[row] - table.breaks) < 1e-6 * np.ptp(time))] - 1] = True
     return found
 
 

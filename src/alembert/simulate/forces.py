@@ -89,7 +89,7 @@ class CentralGravity:
                 energy = energy - mu * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (2 * d2 * d)
             return energy
 
-        return field_terms(at, U)
+        return field_terms(at, lambda _: U)
 
 
 @dataclass(frozen=True)
@@ -142,20 +142,20 @@ class GravityGradient:
             about = ca.trace(second) - 3 * ca.dot(u_B, second @ u_B)
             return self.rate**2 / 2 * (m * (ca.dot(r, r) - 3 * ca.dot(u, r) ** 2) + about)
 
-        return field_terms(at, U)
+        return field_terms(at, lambda _: U)
 
 
-def field_terms(at: Places, U: Any) -> ElementForces:
-    """The sum over the moving bodies of U(pose, mass, centre of mass, inertia about it)."""
+def field_terms(at: Places, of: Callable[[int], Any]) -> ElementForces:
+    """The sum over the moving bodies k of U = of(k), a function of pose, mass, centre of mass and inertia about it."""
     total: ca.SX = ca.SX(0)
     wrenches, modal = [], ca.SX.zeros(at.model.nv)
     for k, record in enumerate(at.records):
         if record.node.structure.stiffening:
-            energy, F, modal[at.speeds(k)] = _deformed_terms(at, U, record)
+            energy, F, modal[at.speeds(k)] = _deformed_terms(at, of(k), record)
         else:
             if ca.SX(record.node.inertia.mass).is_zero():
                 continue
-            energy, F = _rigid_terms(at, U, record, record.node.inertia)
+            energy, F = _rigid_terms(at, of(k), record, record.node.inertia)
         total = total + energy
         wrenches.append((k, None, F))
     return ElementForces(total, at.node_efforts(wrenches) + modal)

@@ -102,11 +102,17 @@ def bands(
 _COORDINATES = {"rad": "angles [rad]", "m": "positions [m]", "": "quaternions"}
 _SPEEDS = {"rad/s": "rates [rad/s]", "m/s": "speeds [m/s]"}
 _EFFORTS = {"rad/s": "torques [N m]", "m/s": "forces [N]"}
+_MODAL = {
+    "positions [m]": "modal coordinates [m]",
+    "speeds [m/s]": "modal speeds [m/s]",
+    "forces [N]": "modal forces [N]",
+}
+"""of bodies that deform: beside an orbit or a track their millimetres would not be seen"""
 
 
 def _check_joints(model: Model, joints: Sequence[str]) -> None:
     for name in joints:
-        check_known("plot: no joint", name, model.joint_indices)
+        check_known("plot: no joint", name, (*model.joint_indices, *model.space.of_bodies))
 
 
 def _entries(
@@ -119,7 +125,8 @@ def _entries(
             continue
         start = (owner.q if kind == "coordinates" else owner.v).start
         for k, (_, unit) in enumerate(getattr(owner.type, kind), start=start):
-            yield titles.get(unit, f"{kind} [{unit}]" if unit else kind), names[k], k
+            title = titles.get(unit, f"{kind} [{unit}]" if unit else kind)
+            yield _MODAL.get(title, title) if owner.name in model.space.of_bodies else title, names[k], k
 
 
 def _by_unit(

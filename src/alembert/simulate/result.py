@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from alembert.arguments import real
+from alembert.arguments import real, told_elsewhere
 from alembert.errors import ArgumentError, UnsupportedError, writing
 from alembert.linear import quantities
 from alembert.model import Model
@@ -41,6 +41,15 @@ KEPT, KEPT_BY_STEPS, KEPT_ROUGHLY, BALANCED = 1e-5, 0.05, 0.25, 1e-2
 those of order 1 and 2, and with error control where work is done (its sum over steps is not as good where forces jump)"""
 
 
+@told_elsewhere(
+    {
+        "t": "run.time",
+        "x": "run.q and run.v",
+        "y": "run.q and run.v",
+        "tau": "run.efforts",
+        "u": "run.efforts",
+    }
+)
 @dataclass(frozen=True, repr=False)
 class Run:
     """A motion: `time` (N,), `q` (..., N, nq) and `v` (..., N, nv), and what follows from them.

@@ -34,7 +34,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import Numbers, numbers
+from alembert.arguments import Numbers, choice, numbers
 from alembert.errors import ArgumentError
 from alembert.spatial.arrays import is_symbolic
 
@@ -77,8 +77,7 @@ class Epoch:
         if isinstance(text, _datetime.datetime):
             local = text if text.tzinfo is None else text.astimezone(_datetime.UTC)
             text = local.replace(tzinfo=None).isoformat()
-        if scale not in SCALES:
-            raise ArgumentError(f"Epoch: scale is {scale!r}, expected one of {', '.join(SCALES)}")
+        choice("Epoch", "scale", scale, SCALES)
         if isinstance(text, str) and text.endswith(tuple(f" {known}" for known in SCALES)):
             date, own = text.rsplit(" ", 1)
             if scale not in ("UTC", own):

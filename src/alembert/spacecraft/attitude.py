@@ -272,15 +272,10 @@ def sliding_design(
             f"sliding_design: inertia is {J.tolist()}, expected a symmetric, positive matrix (3, 3)"
         )
     for name, value in (("slope", slope), ("reach", reach), ("accuracy", accuracy)):
-        if not (np.ndim(value) == 0 and 0 < arguments.numbers(what, name, value) < np.inf):
-            raise ArgumentError(f"sliding_design: {name} is {value!r}, expected a number above zero")
-    for name, value in (
-        ("angle", angle), ("rate", rate), ("inertia_error", inertia_error), ("disturbance", disturbance)
-    ):  # fmt: skip
-        if not (np.ndim(value) == 0 and 0 <= arguments.numbers(what, name, value) < np.inf):
-            raise ArgumentError(f"sliding_design: {name} is {value!r}, expected a number of zero or more")
-    if angle > math.pi:
-        raise ArgumentError(f"sliding_design: angle is {angle!r}, expected at most pi, in rad")
+        real(what, name, value, "a number above zero", over=0.0)
+    for name, value in (("rate", rate), ("inertia_error", inertia_error), ("disturbance", disturbance)):
+        real(what, name, value, "a number of zero or more", least=0.0)
+    real(what, "angle", angle, "at most pi, in rad, and not below zero", least=0.0, most=math.pi)
     moments = np.linalg.eigvalsh(J)
     least, most = float(moments[0]) - inertia_error, float(moments[-1]) + inertia_error
     if least <= 0:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -284,41 +285,56 @@ class OrbitGravity:
         found = np.array(self._point(t, flat.T)) if len(flat) else np.zeros((3, 0))
         return found.T.reshape(np.shape(x))
 
+    def _common(self, at: Places, origin: Any) -> Callable[[int], Any]:
+        """(3) and (4) on a body, which are those at the first body of its vehicle."""
+        parents, roots = at.model.compute.tree.parents, list[int]()
+        for k, parent in enumerate(parents):
+            roots.append(k if parent < 0 else roots[parent])
+
+        @functools.cache
+        def found(k: int) -> Any:
+            return self.others(at.t, self.central(at.t, at.records[k].X_W.translation, origin)[0])
+
+        return lambda k: found(roots[k])
+
     def _of_shapes(self, at: Places) -> ElementForces:
         """Where bodies have modes: (1) to (4) as a potential of pose and shape, from which the efforts on modes follow.
 
         Without the torque of J2's gradient, a thousandth of that of (1).
         """
-        first = at.records[0].X_W.translation
         origin = r0, _, a0 = origin_at(self.world, at)
-        steady = self.others(at.t, self.central(at.t, first, origin)[0]) - a0
+        common = self._common(at, origin)
 
-        def U(X: Pose, m: ca.SX, c: ca.SX, J: ca.SX) -> ca.SX:
-            x = X.translation + X.rotation @ c
-            r = r0 + x
-            d2 = ca.dot(r, r)
-            d = ca.sqrt(d2)
-            s = ca.dot(r, ca.DM(self.axes.pole)) / d
-            energy = -self.parameter / d - ca.dot(steady, x)
-            energy = energy + self.parameter * self.j2 * self.radius**2 / (2 * d2 * d) * (3 * s**2 - 1)
-            if not self.gradient:
-                return m * energy
-            r_B = X.rotation.T @ r
-            return m * energy - self.parameter * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (2 * d2 * d)
+        def of(k: int) -> Any:
+            steady = common(k) - a0
 
-        return ElementForces(efforts=field_terms(at, U).potential_efforts)
+            def U(X: Pose, m: ca.SX, c: ca.SX, J: ca.SX) -> ca.SX:
+                x = X.translation + X.rotation @ c
+                r = r0 + x
+                d2 = ca.dot(r, r)
+                d = ca.sqrt(d2)
+                s = ca.dot(r, ca.DM(self.axes.pole)) / d
+                energy = -self.parameter / d - ca.dot(steady, x)
+                energy = energy + self.parameter * self.j2 * self.radius**2 / (2 * d2 * d) * (3 * s**2 - 1)
+                if not self.gradient:
+                    return m * energy
+                r_B = X.rotation.T @ r
+                return m * energy - self.parameter * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (
+                    2 * d2 * d
+                )
+
+            return U
+
+        return ElementForces(efforts=field_terms(at, of).potential_efforts)
 
     def terms(self, at: Places) -> ElementForces:
         if any(record.node.structure.stiffening for record in at.records):
             return self._of_shapes(at)
         tree, origin = at.model.compute.tree, origin_at(self.world, at)
-        roots: dict[int, int] = {}
-        common: dict[int, Any] = {}
+        common = self._common(at, origin)
         wrenches = []
         inertias = joined_rotors(tree, at.records)
         for k, record in enumerate(at.records):
-            parent = tree.parents[k]
-            roots[k] = k if parent < 0 else roots[parent]
             inertia = inertias[k]
             if inertia is None:
                 continue
@@ -326,13 +342,10 @@ class OrbitGravity:
             if m.is_zero():
                 continue
             X = record.X_W
-            if roots[k] not in common:
-                first = at.records[roots[k]].X_W.translation
-                common[roots[k]] = self.others(at.t, self.central(at.t, first, origin)[0])
             c = inertia.moment / m
             R_T = ca.SX(X.rotation).T
             r, size, a = self.central(at.t, X.translation + X.rotation @ c, origin)
-            f, n = R_T @ (m * (a + common[roots[k]])), ca.SX.zeros(3)
+            f, n = R_T @ (m * (a + common(k))), ca.SX.zeros(3)
             if self.gradient or self.j2:
                 u, pole = R_T @ (r * size), R_T @ ca.DM(self.axes.pole)
                 s = ca.dot(u, pole)

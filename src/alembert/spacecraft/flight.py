@@ -41,7 +41,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import unknown
+from alembert.arguments import real, unknown
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate.controllers import Sampled, SymbolicLaw
@@ -86,13 +86,9 @@ class FlightTask:
                 f"{who}: function is {self.function!r}, expected a function of t and messages"
             )
         object.__setattr__(self, "reads", (self.reads,) if isinstance(self.reads, str) else tuple(self.reads))
-        if not (math.isfinite(self.period) and self.period > 0):
-            raise ArgumentError(f"{who}: period is {self.period!r}, expected a positive time in seconds")
+        real(who, "period", self.period, "a positive time in seconds", over=0.0)
         for what in ("phase", "delay", "duration"):
-            if not (math.isfinite(getattr(self, what)) and getattr(self, what) >= 0):
-                raise ArgumentError(
-                    f"{who}: {what} is {getattr(self, what)!r}, expected zero or more seconds"
-                )
+            real(who, what, getattr(self, what), "zero or more seconds", least=0.0)
         if self.duration > self.period:
             raise ArgumentError(
                 f"{who} takes {self.duration:g} s on the processor and is asked every {self.period:g} s: it never ends"
@@ -159,8 +155,7 @@ class Hardware:
             raise ArgumentError(
                 unknown("Hardware: tank: the model has no parameter", self.tank, self.model.parameter_values)
             )
-        if not (math.isfinite(self.period) and self.period > 0):
-            raise ArgumentError(f"Hardware: period is {self.period!r}, expected a positive time in seconds")
+        real("Hardware", "period", self.period, "a positive time in seconds", over=0.0)
 
     @staticmethod
     def width(group: Sequence[Any]) -> int:

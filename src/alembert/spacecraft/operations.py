@@ -165,11 +165,12 @@ class Separate(Release):
             point=here.rotation.T @ (there.rotation @ arm), **given,
         )[3:]  # fmt: skip
         p = (J_b - J_a).T @ push  # at one point of space: no moment is left over
-        M = model.mass_matrix(q, **given)
-        jump = np.linalg.solve(M, p)
         if system.active:
             raise ArgumentError("Separate: an impulse and other constraints that hold do not go together")
-        return Change(q, v + jump, {"impulse": self.impulse}, switched=True)
+        free = ~system.prescribed  # the drives of the others keep their speeds
+        after = v.copy()
+        after[free] += np.linalg.solve(model.mass_matrix(q, **given)[np.ix_(free, free)], p[free])
+        return Change(q, after, {"impulse": self.impulse}, switched=True, internal=not system.prescribes)
 
 
 def approach(

@@ -246,8 +246,8 @@ def note_docking(
     sample of their `distance` within `reach` [m] on: that is so too for a visitor that was refused, and bounces off."""
     if (switch is None) == (reach is None):
         raise ArgumentError("note_docking: switch and reach, expected one of them")
-    if reach is not None and not (math.isfinite(reach) and reach > 0):
-        raise ArgumentError(f"note_docking: reach is {reach!r}, expected a positive distance")
+    if reach is not None:
+        real("note_docking", "reach", reach, "a positive distance", over=0.0)
 
     def function(t: Any, m: Any) -> dict[str, Any]:
         if switch is not None:

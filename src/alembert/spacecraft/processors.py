@@ -27,7 +27,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.arguments import whole
+from alembert.arguments import choice, whole
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.simulate.controllers import SymbolicLaw
 from alembert.spacecraft.flight import HUGE, FlightTask
@@ -46,8 +46,7 @@ def redundant(
     who = f"redundant {task.name!r}"
     if copies not in (2, 3):
         raise ArgumentError(f"{who}: copies is {copies!r}, expected 2 or 3")
-    if mode not in MODES:
-        raise ArgumentError(f"{who}: mode is {mode!r}, expected one of {', '.join(MODES)}")
+    choice(who, "mode", mode, MODES)
     if not task.writes:
         raise ArgumentError(f"{who}: the task writes nothing to vote on")
     if isinstance(task.function, ca.Function):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from alembert.errors import ArgumentError
 from alembert.spatial import quaternion, series, so3
 from alembert.spatial.arrays import Array, as_array, cross, dot, identity, matrix, skew, vector, zeros
 from alembert.spatial.motion import Force, Motion
@@ -26,6 +27,18 @@ class Pose:
 
     rotation: Array
     translation: Array
+
+    def __post_init__(self) -> None:
+        for name, shape in (("rotation", (3, 3)), ("translation", (3,))):
+            given = getattr(self, name)
+            if isinstance(given, list | tuple):  # what users write; the sweeps have arrays
+                try:
+                    array = np.asarray(given, dtype=float)
+                except (TypeError, ValueError):
+                    array = np.zeros(0)
+                if array.shape[-len(shape) :] != shape:
+                    raise ArgumentError(f"Pose: {name} is {given!r}, expected numbers of shape {shape}")
+                object.__setattr__(self, name, array)
 
     @classmethod
     def identity(cls, like: Array = None) -> Pose:

@@ -21,6 +21,7 @@ import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -34,6 +35,7 @@ from alembert.control import (
     DeltaBlock,
     DiskMargin,
     MuPeak,
+    MuResponse,
     StateSpace,
     append,
     c2d,
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 FAR = 5.0
 """half widths of a range: so far a parameter alone is followed"""
+MANY_COPIES = 8
+"""of one parameter: with more, bounds of mu take seconds for each frequency"""
 SHORT = 3.0
 """times 1/decay of the slowest motion: after less, 5 % of it and more are left, and the page says so"""
 
@@ -155,8 +159,11 @@ class LoopCertificate:
     @property
     def _short(self) -> str:
         """What is said of motions that are too short to tell."""
-        flown = float(self.runs.time[-1]) * -self.worst_decay
-        return f"; they are short, {flown:.2g} times 1/decay of the slowest" if 0 < flown < SHORT else ""
+        flown, decay = float(self.runs.time[-1]), -self.worst_decay
+        if not 0 < flown * decay < SHORT:
+            return ""
+        told = f"{flown:.3g} s, where the slowest loop decays by 1/e in {1 / decay:.3g} s"
+        return f"; they are short: {told} (duration= makes them longer)"
 
     @property
     def breaks(self) -> list[str]:
@@ -214,22 +221,13 @@ class LoopCertificate:
     # --- tables and pictures ----------------------------------------------------------------------------------------
 
     def tables(self) -> list[Grid]:
-        names = self.family.nominal.input_names
+        listed = list(zip(self.family.nominal.input_names, self.margins, strict=True))
+        if self.multiloop is not None and len(listed) > 1:
+            listed.append(("all at once", self.multiloop))
         rows = [
             [name, f"{m.gain_down:.3f}", f"{m.gain:.3f}", f"{m.phase_deg:.2f}", f"{m.frequency:.4g}"]
-            for name, m in zip(names, self.margins, strict=True)
+            for name, m in listed
         ]
-        if self.multiloop is not None and len(names) > 1:
-            m = self.multiloop
-            rows.append(
-                [
-                    "all at once",
-                    f"{m.gain_down:.3f}",
-                    f"{m.gain:.3f}",
-                    f"{m.phase_deg:.2f}",
-                    f"{m.frequency:.4g}",
-                ]
-            )
         found = [
             Grid.of("Margins at the inputs", ("input", "gain from", "to", "phase [deg]", "at [rad/s]"), rows)
         ]
@@ -251,8 +249,7 @@ class LoopCertificate:
 
     def plot(self, kind: str = "mu", *, path: str | PathLike[str] | None = None) -> Figure:
         """ "mu" over frequency with both bounds, or "motions": deviations of all runs over time. `path` saves it."""
-        if kind not in ("mu", "motions"):
-            raise ArgumentError(f"plot: kind is {kind!r}, expected 'mu' or 'motions'")
+        choice("plot", "kind", kind, ("mu", "motions"))
         return drawing.save(self._plot_mu() if kind == "mu" else self._plot_motions(), path)
 
     def _plot_motions(self) -> Figure:
@@ -279,22 +276,31 @@ class LoopCertificate:
         axis.set_title(title)
         return figure
 
-    def _plot_mu(self) -> Figure:
+    @cached_property
+    def _curves(self) -> tuple[MuResponse, MuResponse | None]:
+        """mu over frequency, and its upper bound for complex parameters; fewer points where each takes long."""
         M = self.family.closed(self.continuous)
         sizes = np.abs(M.poles())
         sizes = sizes[sizes > 1e-6 * sizes.max()]
-        w = np.geomspace(sizes.min() / 10, sizes.max() * 3, 60)
-        found = mu_response(M, self.family.blocks, w, starts=4)
-        figure, (axis,) = drawing.panels("plot", 1, height=3.6)
-        axis.semilogx(w, found.upper, label="upper bound", **drawing.style(0))
-        axis.semilogx(w, found.lower, label="lower bound", **drawing.style(1))
+        points = 60 if max(b.rows for b in self.family.blocks) <= MANY_COPIES else 24
+        w = np.geomspace(sizes.min() / 10, sizes.max() * 3, points)
+        if self.mu is not None and w[0] < self.mu.frequency < w[-1]:
+            w = np.sort(np.append(w, self.mu.frequency))
         loose = [
             DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns)
             for b in self.family.blocks
         ]
-        if loose != self.family.blocks:
-            above = mu_response(M, loose, w, starts=1).upper
-            axis.semilogx(w, above, label="upper bound, parameters complex", **drawing.style(2))
+        above = mu_response(M, loose, w, starts=1) if loose != self.family.blocks else None
+        return mu_response(M, self.family.blocks, w, starts=4), above
+
+    def _plot_mu(self) -> Figure:
+        found, above = self._curves
+        w = found.frequency
+        figure, (axis,) = drawing.panels("plot", 1, height=3.6)
+        axis.semilogx(w, found.upper, label="upper bound", **drawing.style(0))
+        axis.semilogx(w, found.lower, label="lower bound", **drawing.style(1))
+        if above is not None:
+            axis.semilogx(w, above.upper, label="upper bound, parameters complex", **drawing.style(2))
         axis.axhline(1.0, color="#b91c1c", linewidth=1.0, label="1: the ranges asked for")
         if self.mu is not None:
             axis.axhline(
@@ -314,7 +320,10 @@ class LoopCertificate:
             axis.plot([at], [self.mu.peak], color="#4b5563", marker=marker, linestyle="none", label=told)
         axis.set_xlabel("frequency [rad/s]")
         axis.set_ylabel("mu")
-        axis.set_ylim(bottom=0)
+        told = max(1.0, found.upper.max(), 0.0 if self.mu is None else self.mu.upper)
+        axis.set_ylim(
+            0, min(3 * told, 1.05 * max(told, axis.get_ylim()[1]))
+        )  # complex parameters may peak far above
         axis.grid(alpha=0.3, which="both")
         _legend_beside(axis)
         return figure

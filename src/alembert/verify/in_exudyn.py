@@ -65,20 +65,12 @@ class InExudyn(OtherDynamics):
 
 def _add_tree(system: Any, model: Model) -> None:
     """Hinges and slides; anything else is refused. Links have their joint's axis along z."""
-    check_tree("exudyn", model)
+    check_tree("exudyn", model, JOINTS, ("spring", "friction", "rotors", "armature"))
     turns, inertias = exudyn.Matrix3DList(), exudyn.Matrix3DList()
     offsets, centers = exudyn.Vector3DList(), exudyn.Vector3DList()
     kinds, parents, masses = [], [], []
     numbers, axes = {WORLD: -1}, {WORLD: np.eye(3)}
     for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
-        kind = joint.type.kind
-        if kind not in JOINTS:
-            raise UnsupportedError(f"exudyn: no joint {kind!r} ({joint.name!r})")
-        for part in ("spring", "friction", "rotors", "armature"):
-            if np.any(getattr(joint, part)):
-                raise UnsupportedError(f"exudyn: {part} of {joint.name!r} is not taken over")
-        if body.inertia is None:
-            raise UnsupportedError(f"exudyn: the modes of {body.name!r} are not taken over")
         X, R = joint.placement.pose({}), _with_z_along(joint.type.axis)  # type: ignore[attr-defined]
         before = axes[joint.parent]
         turns.Append(before.T @ np.asarray(X.rotation, dtype=float) @ R)
@@ -86,7 +78,7 @@ def _add_tree(system: Any, model: Model) -> None:
         centers.Append(R.T @ [model.value(x) for x in body.inertia.com])
         inertias.Append(R.T @ body.inertia.matrix() @ R)
         masses.append(model.value(body.inertia.mass))
-        kinds.append(JOINTS[kind])
+        kinds.append(JOINTS[joint.type.kind])
         parents.append(numbers[joint.parent])
         numbers[body.name], axes[body.name] = k, R
     n, zero = model.nv, [0.0] * model.nv

@@ -76,16 +76,13 @@ class InMujoco(OtherDynamics):
 
 def in_mujoco(model: Model) -> Any:
     """Hinges, slides, balls and free bodies; anything else is refused."""
-    check_tree("mujoco", model)
+    check_tree("mujoco", model, (*_TYPES, "fixed"))
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.option.gravity = list(model.gravity)
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
     bodies: dict[str, Any] = {WORLD: spec.worldbody}
     for body, joint in zip(model.bodies, model.joints, strict=True):
-        for part in ("spring", "friction", "rotors"):
-            if getattr(joint, part):
-                raise UnsupportedError(f"mujoco: {part} of {joint.name!r} is not taken over")
         X = joint.placement.pose({})
         pos, quat = np.asarray(X.translation, dtype=float).ravel(), from_matrix(np.asarray(X.rotation))
         xx, xy, yy, xz, yz, zz = (model.value(x) for x in body.inertia.tensor)
@@ -100,8 +97,6 @@ def in_mujoco(model: Model) -> Any:
         kind = joint.type.kind
         if kind == "fixed":
             continue
-        if kind not in _TYPES:
-            raise UnsupportedError(f"mujoco: no joint {kind!r} ({joint.name!r})")
         added = there.add_joint(name=joint.name, type=_TYPES[kind])
         if kind in ("revolute", "prismatic"):
             added.axis = np.array(joint.type.axis, dtype=float)  # type: ignore[attr-defined]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from alembert.errors import UnsupportedError
 from alembert.joints import Fixed, Gimbal
 from alembert.model import WORLD, Body, Model
 from alembert.model.io.convert import (
@@ -61,14 +60,11 @@ class InPinocchio(OtherDynamics):
 
 def in_pinocchio(model: Model) -> Any:
     """Joint by joint; bodies on fixed joints are added to what carries them."""
-    check_tree("pinocchio", model)
+    check_tree("pinocchio", model, (*JOINTS, "fixed"))
     result = pin.Model()
     result.gravity.linear = np.array(model.gravity)
     where: dict[str, tuple[int, Any]] = {WORLD: (0, pin.SE3.Identity())}
     for body, joint in zip(model.bodies, model.joints, strict=True):
-        for part in ("spring", "friction", "rotors"):
-            if getattr(joint, part):
-                raise UnsupportedError(f"pinocchio: its algorithms have no {part} ({joint.name!r})")
         carrier, offset = where[joint.parent]
         placement = offset * _se3(joint.placement)
         if isinstance(joint.type, Fixed):
@@ -76,8 +72,6 @@ def in_pinocchio(model: Model) -> Any:
             if carrier:
                 result.appendBodyToJoint(carrier, _inertia(body), placement)
         else:
-            if joint.type.kind not in JOINTS:
-                raise UnsupportedError(f"pinocchio: no joint {joint.type.kind!r} ({joint.name!r})")
             index = result.addJoint(carrier, JOINTS[joint.type.kind](joint.type), placement, joint.name)
             result.appendBodyToJoint(index, _inertia(body), pin.SE3.Identity())
             where[body.name] = (index, pin.SE3.Identity())

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from alembert.errors import NumericalError
-from alembert.joints import Prismatic, Revolute, Rotor, Spherical
+from alembert.joints import Free, JointType, Prismatic, Revolute, Rotor, Spherical
 from alembert.model import WORLD, Inertia, Model, ModelBuilder, Placement
 from alembert.verify.programs import Dynamics
 
@@ -264,22 +264,35 @@ def rrc_arm(
     return builder.build()
 
 
+def principal(mass: float, moments: Any, center: tuple[float, ...] = (0.0, 0.0, 0.0)) -> Inertia:
+    """A body with these moments about its centre of mass, along its axes."""
+    xx, yy, zz = moments
+    return Inertia(mass, center, (xx, 0.0, yy, 0.0, 0.0, zz))
+
+
+def one_body(
+    name: str,
+    inertia: Inertia,
+    joint: JointType | None = None,
+    joint_name: str = "flight",
+    gravity: float = 0.0,
+) -> ModelBuilder:
+    """A body that flies, or on another joint; gravity along -z."""
+    builder = ModelBuilder(name, gravity=(0, 0, -gravity))
+    return builder.body(name, inertia, joint=joint or Free(), joint_name=joint_name)
+
+
 @functools.cache
 def heavy_top() -> Model:
     """The fast top of the Lie-group literature: m = 15, centre of mass at (0, 1, 0) from the fixed point."""
-    builder = ModelBuilder("top")
-    inertia = Inertia(15.0, (0, 1, 0), (0.234375, 0.0, 0.46875, 0.0, 0.0, 0.234375))
-    builder.body("top", inertia, joint=Spherical())
-    return builder.build()
+    inertia = principal(15.0, (0.234375, 0.46875, 0.234375), (0, 1, 0))
+    return one_body("top", inertia, Spherical(), gravity=9.81).build()
 
 
 @functools.cache
-def rigid_body(moments: tuple[float, float, float], mass: float = 1.0) -> Model:
+def rigid_body(moments: tuple[float, float, float]) -> Model:
     """A body turning freely about its centre of mass, without gravity."""
-    builder = ModelBuilder("body", gravity=(0, 0, 0))
-    xx, yy, zz = moments
-    builder.body("body", Inertia(mass, (0, 0, 0), (xx, 0.0, yy, 0.0, 0.0, zz)), joint=Spherical())
-    return builder.build()
+    return one_body("body", principal(1.0, moments), Spherical()).build()
 
 
 Efforts = Callable[[float, Array, Array], Array]

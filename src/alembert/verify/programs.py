@@ -8,7 +8,7 @@ do raises `UnsupportedError` that names the program and the feature.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -38,12 +38,25 @@ class Dynamics(Protocol):
     def potential_energy(self, q: Any) -> Any: ...
 
 
-def check_tree(program: str, model: Model) -> None:
-    """Refuse what no other program takes over."""
+def check_tree(
+    program: str,
+    model: Model,
+    joints: Iterable[str],
+    refused: Iterable[str] = ("spring", "friction", "rotors"),
+) -> None:
+    """Refuse what the program does not take over: joints of other kinds, some of their parts, and more."""
     if model.loops or model.couplings or model.equations:
         raise UnsupportedError(f"{program}: the loops and couplings of {model.name!r} are not taken over")
     if model.parameters:
         raise UnsupportedError(f"{program}: the named parameters of {model.name!r} are not taken over")
+    for body, joint in zip(model.bodies, model.joints, strict=True):
+        if joint.type.kind not in joints:
+            raise UnsupportedError(f"{program}: no joint {joint.type.kind!r} ({joint.name!r})")
+        for part in refused:
+            if np.any(getattr(joint, part)):
+                raise UnsupportedError(f"{program}: {part} of {joint.name!r} is not taken over")
+        if body.flexible is not None:
+            raise UnsupportedError(f"{program}: the modes of {body.name!r} are not taken over")
 
 
 class OtherDynamics:

@@ -11,12 +11,13 @@ import numpy as np
 from alembert import control
 from alembert.control import StateSpace
 from alembert.errors import UnsupportedError
-from alembert.joints import Free, Spherical
-from alembert.model import Inertia, ModelBuilder
+from alembert.joints import Spherical
+from alembert.model import Inertia
 from alembert.simulate import simulate
 from alembert.simulate.forces import EARTH
 from alembert.spacecraft import Encke, Environment, Orbit
 from alembert.spacecraft.astronomy import EQUATOR
+from alembert.verify.mechanisms import one_body, principal
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -104,19 +105,14 @@ class OwnFlights:
 
     def tumble(self, moments: tuple[float, ...], rate: Any, duration: float) -> tuple[Array, Array]:
         """Attitude (wxyz) and rate in body axes [rad/s] of a free body, which starts with its axes along the world's."""
-        a, b, c = moments
-        builder = ModelBuilder("brick", gravity=(0, 0, 0))
-        inertia = Inertia(100.0, (0, 0, 0), (a, 0, b, 0, 0, c))
-        builder.body("brick", inertia, joint=Spherical(), joint_name="attitude")
-        run = simulate(builder.build(), None, rate, duration=duration, integrator="dop853", tolerance=1e-12)
+        model = one_body("brick", principal(100.0, moments), Spherical(), "attitude").build()
+        run = simulate(model, None, rate, duration=duration, integrator="dop853", tolerance=1e-12)
         return run.q[-1], run.v[-1]
 
     def orbit(self, orbit: Orbit, j2: float, duration: float, step: float) -> tuple[Array, Array]:
         """Position [m] and velocity [m/s] from the Earth's centre."""
         environment = Environment(world=Encke(orbit))
-        builder = ModelBuilder("ball", gravity=(0, 0, 0))
-        builder.body("ball", Inertia.box(100.0, (1, 1, 1)), joint=Free(), joint_name="flight")
-        model = builder.build()
+        model = one_body("ball", Inertia.box(100.0, (1, 1, 1))).build()
         q, v = environment.start(model, orbit, attitude="inertial")
         run = simulate(
             model, q, v, duration=duration, step=step, interval=duration, integrator="rk4",

@@ -104,6 +104,8 @@ def _reader(path: str | os.PathLike[str]) -> Callable[..., Model]:
 
         return load_mjcf
     known = ", ".join(NATIVE + URDF + MJCF)
+    if Path(path).is_dir():
+        raise ArgumentError(f"load: {os.fspath(path)} is a folder, expected a file: {known}")
     raise ArgumentError(f"load: {os.fspath(path)} has the suffix {suffix!r}, expected one of {known}")
 
 

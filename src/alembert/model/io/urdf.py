@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from alembert.arguments import unknown
-from alembert.errors import FileError, ModelError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
 from alembert.joints.joint import unit_axis
 from alembert.model.builder import ModelBuilder
@@ -312,7 +312,7 @@ def load_urdf(
     source: str | os.PathLike[str],
     *,
     floating: bool = False,
-    package_dirs: Iterable[str | os.PathLike[str]] = (),
+    package_dirs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     strict: bool = False,
     unphysical: str | None = None,
     extensions: str | None = None,
@@ -338,7 +338,12 @@ def load_urdf(
     inertias = InertiaFilter(notes, keep=keeps(unphysical, "unphysical", strict, "warn"))
     skip = keeps(extensions, "extensions", strict, "skip")
     robot = Robot(xml.parse(document), notes, strict=strict, skip_extensions=skip)
-    meshes = _Meshes(notes, document.folder, [Path(folder) for folder in package_dirs])
+    given: Any = package_dirs
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    folders = list(given) if several else [given]
+    if not all(isinstance(folder, str | os.PathLike) for folder in folders):
+        raise ArgumentError(f"load: package_dirs is {package_dirs!r}, expected a folder or a list of folders")
+    meshes = _Meshes(notes, document.folder, [Path(folder) for folder in folders])
     root = root_of(robot)
     if floating and root == WORLD:
         root = robot.rename_world()

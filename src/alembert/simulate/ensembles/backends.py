@@ -17,9 +17,7 @@ import hashlib
 import logging
 import os
 import pickle
-import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import zipfile
@@ -295,25 +293,11 @@ def _credentials() -> Any:
 
     try:
         return Security.temporary()
-    except ImportError:  # it needs the package cryptography; the command openssl does the same
-        pass
-    command = shutil.which("openssl")
-    if command is None:
+    except ImportError:
         raise UnsupportedError(
             "ensemble: backend 'dask' starts a cluster that only this run can use, and needs the package cryptography for "
             'its key; pip install "alembert[cluster]", or give cluster=...'
-        )
-    wanted = "req -x509 -newkey rsa:2048 -nodes -keyout - -out - -days 30 -subj /CN=dask-internal"
-    made = subprocess.run([command, *wanted.split()], capture_output=True, text=True, check=False)
-    mark = "-----BEGIN CERTIFICATE-----"
-    key, _, certificate = made.stdout.partition(mark)
-    if made.returncode or not certificate:
-        raise UnsupportedError(
-            f"ensemble: backend 'dask': openssl made no key for the cluster: {made.stderr.strip()}"
-        )
-    roles = {f"tls_{role}_{what}" for role in ("client", "scheduler", "worker") for what in ("key", "cert")}
-    texts = {name: key if name.endswith("key") else mark + certificate for name in roles}
-    return Security(require_encryption=True, tls_ca_file=mark + certificate, **texts)
+        ) from None
 
 
 @contextmanager

@@ -11,11 +11,13 @@ import numpy as np
 from alembert import control
 from alembert.control.codesign import DesignPoint, codesign
 from alembert.control.uncertain_systems import as_uncertain_system
+from alembert.flexible import CrossSection
 from alembert.joints import Free
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import simulate
 from alembert.spacecraft import sliding_design
 from alembert.verify.case import JPL1989, Check, Items, Line, Plot, family
+from alembert.verify.cases.flexible_structures import straight
 from alembert.verify.control_plants import two_masses
 
 case = family("control")
@@ -224,19 +226,11 @@ def control_codesign_two_masses() -> Items:
 def control_rate_feedback_of_a_beam() -> Items:
     """A cantilever with a tip mass, noise of actuator and rate sensor at the tip: sqrt(d_s d_o) L^3/(3 EI), any elements."""
     L, EI, mass, elements = 2.0, 3.0, 0.7, 6
-    d_s, d_o, h = 0.02, 0.005, L / elements
-    bending = np.array([[12, 6 * h, -12, 6 * h], [6 * h, 4 * h * h, -6 * h, 2 * h * h], [-12, -6 * h, 12, -6 * h],
-                        [6 * h, 2 * h * h, -6 * h, 4 * h * h]]) * EI / h**3  # fmt: skip
-    inertia = np.array([[156, 22 * h, 54, -13 * h], [22 * h, 4 * h * h, 13 * h, -3 * h * h], [54, 13 * h, 156, -22 * h],
-                        [-13 * h, -3 * h * h, -22 * h, 4 * h * h]]) * h / 420  # fmt: skip
-    n = 2 * (elements + 1)
-    M, K = np.zeros((n, n)), np.zeros((n, n))
-    for k in range(elements):
-        M[2 * k : 2 * k + 4, 2 * k : 2 * k + 4] += inertia
-        K[2 * k : 2 * k + 4, 2 * k : 2 * k + 4] += bending
-    M[-2, -2] += mass
-    M, K, tip = M[2:, 2:], K[2:, 2:], np.zeros((n - 2, 1))
-    tip[-2] = 1.0
+    d_s, d_o = 0.02, 0.005
+    fe = straight(elements, length=L, section=CrossSection(1.0, 1e6, EI, EI, 1.0), tip=mass)
+    free = fe.unknowns(range(1, elements + 1), "y rz")
+    M, K = (x[free][:, free].toarray() for x in (fe.M, fe.K))
+    tip = (free == fe.unknowns(elements, "y")).astype(float)[:, None]
     plant = control.SecondOrder(M, 0 * K, K, tip, 0 * tip.T, tip.T).to_statespace()
     expected = np.sqrt(d_s * d_o) * L**3 / (3 * EI)
     gain = np.sqrt(d_s / d_o)
@@ -246,7 +240,7 @@ def control_rate_feedback_of_a_beam() -> Items:
         plant.C,
     )
     P = control.gramians(closed)[0]
-    at = n - 4
+    at = int(np.argmax(tip))
     yield Check(
         "mean square, rate feedback", float(P[at, at]), expected, 1e-8, "light damping of the last modes"
     )

@@ -5,7 +5,7 @@ import math
 import casadi as ca
 import numpy as np
 
-from alembert.joints import Free, Prismatic, Revolute, Spherical
+from alembert.joints import Prismatic, Revolute, Spherical
 from alembert.linear import linearize
 from alembert.model import Inertia, ModelBuilder
 from alembert.simulate import Event, Forces, GravityGradient, Table, simulate
@@ -27,18 +27,14 @@ from alembert.spacecraft import (
 from alembert.spacecraft.astronomy import EQUATOR, FLATTENING
 from alembert.spacecraft.environment import sunlit
 from alembert.verify.case import SCRIPT, Check, Items, family
+from alembert.verify.mechanisms import one_body, principal
 from alembert.verify.programs import FlightProgram
 
 case = family("spacecraft")
 
 
 def _brick(moments: tuple[float, ...]) -> ModelBuilder:
-    builder = ModelBuilder("brick", gravity=(0, 0, 0))
-    a, b, c = moments
-    builder.body(
-        "brick", Inertia(100.0, (0, 0, 0), (a, 0, b, 0, 0, c)), joint=Spherical(), joint_name="attitude"
-    )
-    return builder
+    return one_body("brick", principal(100.0, moments), Spherical(), "attitude")
 
 
 def _librations(moments: tuple[float, ...], n: float) -> np.ndarray:
@@ -139,8 +135,7 @@ def gyrostat(spin: float = 0.1) -> Items:
 )
 def wheel_against_hub(inertia: float = 0.159154943092) -> Items:
     """A wheel at 100 rpm takes 0.2 N m from 5 s on; hub and wheel at 10 s."""
-    builder = ModelBuilder("hub", gravity=(0, 0, 0))
-    builder.body("hub", Inertia(10.0, (0, 0, 0), (2, 0, 2, 0, 0, 2)), joint=Revolute(), joint_name="turn")
+    builder = one_body("hub", principal(10.0, (2, 2, 2)), Revolute(), "turn")
     reaction_wheel(builder, "wheel", "hub", (0, 0, 1), inertia=inertia)
     model = builder.build()
     torque = Table([0.0, 5.0], [0.0, 0.2], "hold")
@@ -161,8 +156,7 @@ def wheel_against_hub(inertia: float = 0.159154943092) -> Items:
 )
 def gyro_pyramid_momentum() -> Items:
     """Four gyros on a pyramid: manipulability, a singular set of angles, momentum at saturation, in the multibody model."""
-    builder = ModelBuilder("hub", gravity=(0, 0, 0))
-    builder.body("hub", Inertia.box(100.0, (1, 1, 1)), joint=Free(), joint_name="flight")
+    builder = one_body("hub", Inertia.box(100.0, (1, 1, 1)))
     skew = math.degrees(math.acos(0.6))
     gyros = gyro_pyramid(builder, "cmg", "hub", skew_deg=skew, momentum=1.0, rotor_inertia=0.01)
     model = builder.build()
@@ -197,12 +191,6 @@ def gyro_pyramid_momentum() -> Items:
             1e-11,
             "12 digits are given",
         )
-
-
-def _ball() -> ModelBuilder:
-    builder = ModelBuilder("ball", gravity=(0, 0, 0))
-    builder.body("ball", Inertia.box(100.0, (1, 1, 1)), joint=Free(), joint_name="flight")
-    return builder
 
 
 @case(
@@ -242,7 +230,7 @@ def ten_days_with_zonal_terms(step: float = 5.0) -> Items:
     terms = {2: 1.08262668e-3, 3: -2.53266e-6, 4: -1.61963e-6, 5: -2.2730e-7, 6: 5.4068e-7}
     orbit = Orbit(6878137.0, 0.001, 1.0, 0.2, 0.3, 0.1)
     environment = Environment(world=Encke(orbit))
-    model = _ball().build()
+    model = one_body("ball", Inertia.box(100.0, (1, 1, 1))).build()
     q, v = environment.start(model, orbit, attitude="inertial")
     run = simulate(
         model, q, v, duration=864000.0, step=step, interval=864000.0, integrator="rk4",
@@ -264,7 +252,7 @@ def orbit_decay() -> Items:
     """Semi-major axis after ten days of drag in an exponential atmosphere that does not turn."""
     orbit = Orbit(6778137.0)
     environment = Environment(world=Encke(orbit, j2=0.0))
-    model = _ball().build()
+    model = one_body("ball", Inertia.box(100.0, (1, 1, 1))).build()
     q, v = environment.start(model, orbit, attitude="inertial")
     air = Exponential(4e-12, 400e3, 60e3)
     run = simulate(
@@ -300,9 +288,7 @@ def eclipse_fraction() -> Items:
 )
 def rendezvous_impulses(rate: float = 1.1e-3, duration: float = 1500.0) -> Items:
     """From (100, -1000, 50) m at rest with the first impulse to the origin, and the second one there."""
-    builder = ModelBuilder("chaser", gravity=(0, 0, 0))
-    builder.body("chaser", Inertia.box(10.0, (1, 1, 1)), joint=Free(), joint_name="flight")
-    model = builder.build()
+    model = one_body("chaser", Inertia.box(10.0, (1, 1, 1))).build()
     start, first = np.array([100.0, -1000.0, 50.0]), np.array([-0.772145276, 0.140676885, 0.004365334])
     turning = np.array([0.0, 0.0, rate])
     q, v = model.neutral(), np.zeros(6)
@@ -404,7 +390,7 @@ def geomagnetic_field() -> Items:
 )
 def plate_in_sunlight() -> Items:
     """Force on a plate that mirrors 0.3 and scatters 0.2 of the light, along its normal and across."""
-    model = _ball().build()
+    model = one_body("ball", Inertia.box(100.0, (1, 1, 1))).build()
     environment = Environment(Epoch.of("2026-03-01T12:00:00"))
     q, v = environment.start(model, Orbit(6778137.0), attitude="inertial")
     s = np.array(environment.sun(0.0)).ravel() - q[:3]

@@ -284,6 +284,17 @@ def _by_simulation(begin: Any, zeta: float) -> tuple[Any, float]:
     return found.x, float(2 * found.cost)
 
 
+def turned_thrust(speed: float, **more: Any) -> tuple[Problem, dict[str, Any]]:
+    """To the height 1 and this speed in the least time, by a thrust of size 1; and a guess."""
+    craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
+    ends: dict[str, Any] = {
+        "start": {"x": 0, "y": 0, "vx": 0, "vy": 0},
+        "end": {"y": 1, "vx": speed, "vy": 0},
+    }
+    guess = {"time": [0, 2], "x": [[0, 0, 0, 0], [1, 1, speed, 0]], "controls": [[1.0], [-1.0]]}
+    return Problem(craft, (0.5, 10.0), **ends, cost=duration(), **more), guess
+
+
 @case(
     source=acc1989(
         "Bless, Hodges, Calise",
@@ -301,16 +312,7 @@ def bless_transfer(ratio: float = 0.75) -> Items:
     )
     speed = 1 / np.sqrt(ratio)  # a = h = 1
     time = speed * s / np.arcsinh(s)
-    craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
-    problem = Problem(
-        craft,
-        (0.5, 10.0),
-        start={"x": 0, "y": 0, "vx": 0, "vy": 0},
-        end={"y": 1, "vx": speed, "vy": 0},
-        limits={"u": (-np.pi / 2, np.pi / 2)},
-        cost=duration(),
-    )
-    guess = {"time": [0, 2], "x": [[0, 0, 0, 0], [1, 1, speed, 0]], "controls": [[1.0], [-1.0]]}
+    problem, guess = turned_thrust(speed, limits={"u": (-np.pi / 2, np.pi / 2)})
     solution = problem.solve(64, transcription="hermite-simpson", guess=guess)
     reason = "Hermite-Simpson with 64 steps; the closed form to rounding"
     yield Check("time sqrt(a/h)", solution.duration, time, 2e-6, reason)

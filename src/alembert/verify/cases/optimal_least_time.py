@@ -10,8 +10,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.joints import Spherical
-from alembert.model import Inertia, ModelBuilder
 from alembert.optimal import (
     Moment,
     Phases,
@@ -24,6 +22,8 @@ from alembert.optimal import (
     terminal,
 )
 from alembert.verify.case import SOHL_BOBROW, Check, Items, Line, Plot, acc1989, family
+from alembert.verify.cases.optimal_designs import turned_thrust
+from alembert.verify.mechanisms import rigid_body
 
 case = family("optimal")
 
@@ -60,12 +60,8 @@ def moon_lander(g: float = 1.5, thrust: float = 3.0, accuracy: float = 1e-6) -> 
 )
 def fastest_slew(accuracy: float = 1e-5) -> Items:
     """Half a turn of a ball with three bounded torques: not about the axis of the turn."""
-    builder = ModelBuilder("ball", gravity=(0, 0, 0))
-    builder.body(
-        "ball", Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0)), joint=Spherical(), joint_name="turn"
-    )
     ends: dict[str, Any] = {"start": {"q": [1, 0, 0, 0], "v": 0}, "end": {"q": [0, 0, 0, 1], "v": 0}}
-    problem = Problem(builder.build(), (1.0, 10.0), **ends, limits={"tau": 1.0}, cost=duration())
+    problem = Problem(rigid_body((1.0, 1.0, 1.0)), (1.0, 10.0), **ends, limits={"tau": 1.0}, cost=duration())
     t = np.linspace(0, 3.5, 41)
     angle, still = np.pi * t / 3.5, np.zeros_like(t)
     torque = [np.cos(3 * angle) / 2, np.sin(2 * angle) / 2, np.where(t < 1.75, 0.9, -0.9)]
@@ -95,16 +91,7 @@ def bless_elements(
     times: tuple[tuple[int, float], ...] = ((2, 2.17298), (4, 2.13972), (8, 2.12621), (16, 2.12235)),
 ) -> Items:
     """Their weak form with elements of the lowest order is the implicit midpoint rule: the same numbers at every mesh."""
-    speed = 1 / np.sqrt(ratio)
-    craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
-    problem = Problem(
-        craft,
-        (0.5, 10.0),
-        start={"x": 0, "y": 0, "vx": 0, "vy": 0},
-        end={"y": 1, "vx": speed, "vy": 0},
-        cost=duration(),
-    )
-    guess = {"time": [0, 2], "x": [[0, 0, 0, 0], [1, 1, speed, 0]], "controls": [[1.0], [-1.0]]}
+    problem, guess = turned_thrust(1 / np.sqrt(ratio))
     found = []
     for elements, time in times:
         solution = problem.solve(elements, transcription="midpoint", guess=guess)

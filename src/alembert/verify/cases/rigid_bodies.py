@@ -14,7 +14,7 @@ from alembert.linear import linearize, trim
 from alembert.model import WORLD, Inertia, Model, ModelBuilder, Placement
 from alembert.simulate import Event, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.mechanisms import heavy_top, motion, rigid_body
+from alembert.verify.mechanisms import heavy_top, motion, one_body, principal, rigid_body
 from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING_REASON, states
 
@@ -26,9 +26,7 @@ from alembert.verify.random_models import ROUNDING_REASON, states
 )
 def projectile(program: DynamicsProgram, duration: float = 2.0) -> Items:
     """The centre of mass of a thrown, spinning body follows a parabola, its angular momentum stays."""
-    builder = ModelBuilder("thrown")
-    builder.body("body", Inertia.box(2.0, (0.1, 0.3, 0.6)), joint=Free())
-    model = builder.build()
+    model = one_body("body", Inertia.box(2.0, (0.1, 0.3, 0.6)), gravity=9.81).build()
     v0 = np.array([1.0, -2.0, 0.5, 3.0, 1.0, 6.0])
     t, q, v = motion(model, program.load(model), model.neutral(), v0, duration=duration)
     expected = v0[3:] * duration + np.array([0, 0, -9.81]) * duration**2 / 2
@@ -99,10 +97,9 @@ def heavy_top_precession(
     duration: float = 3.0,
 ) -> Items:
     """A top spun at the right rate keeps its tilt and turns about the vertical evenly."""
-    builder = ModelBuilder("lagrange_top")
     own = across - mass * distance**2  # about the centre of mass
-    builder.body("top", Inertia(mass, (0, 0, distance), (own, 0, own, 0, 0, along)), joint=Spherical())
-    model = builder.build()
+    top = principal(mass, (own, own, along), (0, 0, distance))
+    model = one_body("top", top, Spherical(), gravity=9.81).build()
     W = precession
     # I3 w3 = [m g l + I1 W^2 cos(tilt)]/W with w3 = s + W cos(tilt)
     w3 = (mass * 9.81 * distance + across * W**2 * np.cos(tilt)) / (along * W)
@@ -183,11 +180,8 @@ def screw_descent(
     gravity: float = 9.81,
 ) -> Items:
     """Acceleration of a nut on a vertical screw."""
-    builder = ModelBuilder("nut")
-    builder.body(
-        "nut", Inertia(mass, (0, 0, 0), (moment, 0, moment, 0, 0, moment)), joint=Screw((0, 0, 1), advance)
-    )
-    model = builder.build()
+    inertia = principal(mass, (moment, moment, moment))
+    model = one_body("nut", inertia, Screw((0, 0, 1), advance), gravity=gravity).build()
     a = program.load(model).forward_dynamics(np.array([0.7]), np.array([2.0]), np.zeros(1))
     yield Check(
         "acceleration [m/s^2]",
@@ -207,9 +201,8 @@ def bouncing_ball(
     height: float = 1.0, restitution: float = 0.7, gravity: float = 9.81, bounces: int = 6
 ) -> Items:
     """Instants of bounces, located as events that change the velocity."""
-    builder = ModelBuilder("ball")
-    builder.body("ball", Inertia.box(1.0, (0.1, 0.1, 0.1)), joint=Prismatic((0, 0, 1)), joint_name="height")
-    model = builder.build()
+    ball = Inertia.box(1.0, (0.1, 0.1, 0.1))
+    model = one_body("ball", ball, Prismatic((0, 0, 1)), gravity=gravity).build()
     first = np.sqrt(2 * height / gravity)
     steps = np.concatenate([[1.0], 2 * restitution ** np.arange(1, bounces)])
     expected = first * np.cumsum(steps)

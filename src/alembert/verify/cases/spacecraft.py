@@ -10,6 +10,7 @@ from alembert.joints import Fixed, Free, Revolute, Spring, Translational
 from alembert.model import Frame, Inertia, LoopJoint, ModelBuilder, Placement
 from alembert.simulate import CentralGravity, GravityGradient, Table, simulate
 from alembert.verify.case import DMOC, Check, Items, Line, Plot, acc1989, case
+from alembert.verify.mechanisms import one_body, principal
 from alembert.verify.random_models import ROUNDING_REASON
 
 
@@ -171,9 +172,7 @@ def docking(seed: int = 2) -> Items:
 )
 def kepler_orbit(semi_axis: float = 1.0, eccentricity: float = 0.5, mu: float = 1.0) -> Items:
     """A point on an elliptic orbit, a quarter of the period and a whole one after the pericentre."""
-    builder = ModelBuilder("craft", gravity=(0, 0, 0))
-    builder.body("craft", Inertia(1.0, (0, 0, 0), (1e-9, 0, 1e-9, 0, 0, 1e-9)), joint=Translational())
-    model = builder.build()
+    model = one_body("craft", principal(1.0, (1e-9, 1e-9, 1e-9)), Translational()).build()
     a, e = semi_axis, eccentricity
     period = 2 * np.pi * np.sqrt(a**3 / mu)
     run = simulate(
@@ -205,9 +204,7 @@ def kepler_orbit(semi_axis: float = 1.0, eccentricity: float = 0.5, mu: float = 
 )
 def clohessy_wiltshire(rate: float = 1.1e-3, push: float = 0.3) -> Items:
     """Relative motion after a push along a circular orbit, in axes that do not turn."""
-    builder = ModelBuilder("craft", gravity=(0, 0, 0))
-    builder.body("bus", Inertia.box(10.0, (1, 1, 1)), joint=Translational())
-    model = builder.build()
+    model = one_body("bus", Inertia.box(10.0, (1, 1, 1)), Translational()).build()
     run = simulate(
         model,
         [0, 0, 0],
@@ -241,9 +238,7 @@ def gravity_gradient_libration(
 ) -> Items:
     """Small pitch of a body that looks down, over a period of its libration."""
     xx, yy, zz = moments  # z along the orbit's normal, y away from the centre
-    builder = ModelBuilder("craft", gravity=(0, 0, 0))
-    builder.body("bus", Inertia(10.0, (0, 0, 0), (xx, 0, yy, 0, 0, zz)), joint=Revolute())
-    model = builder.build()
+    model = one_body("bus", principal(10.0, moments), Revolute()).build()
     w = rate * np.sqrt(3 * (xx - yy) / zz)
     run = simulate(
         model,

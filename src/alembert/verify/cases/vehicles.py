@@ -36,15 +36,13 @@ from alembert.spacecraft import (
 )
 from alembert.spatial import quaternion
 from alembert.verify.case import SCRIPT, Check, Items, family
+from alembert.verify.mechanisms import one_body, principal
 
 case = family("spacecraft")
 
 
 def _hub(mass: float, moments: tuple[float, ...]) -> ModelBuilder:
-    builder = ModelBuilder("craft", gravity=(0, 0, 0))
-    a, b, c = moments
-    builder.body("hub", Inertia(mass, (0, 0, 0), (a, 0, b, 0, 0, c)), joint=Free(), joint_name="flight")
-    return builder
+    return one_body("hub", principal(mass, moments))
 
 
 def _damper(builder: ModelBuilder) -> None:
@@ -272,9 +270,7 @@ def decay_in_constant_density() -> Items:
     """A day at 400 km in the plane of the equator."""
     orbit = Orbit(6778137.0)
     space = Environment(world=Encke(orbit, 0.0))
-    builder = ModelBuilder("ball", gravity=(0, 0, 0))
-    builder.body("ball", Inertia.sphere(100.0, 0.5), joint=Free(), joint_name="flight")
-    model = builder.build()
+    model = one_body("ball", Inertia.sphere(100.0, 0.5)).build()
     q, v = space.start(model, orbit, attitude="inertial")
     air = space.drag(Facet("ball", 2.0), Exponential(4e-12, 400e3, 1e30), corotation=0.0)
     run = simulate(

@@ -8,8 +8,8 @@ import alembert as al
 from alembert import ArgumentError, FileError, UnsupportedError, control
 from alembert.constraints import saddle
 from alembert.deploy import compiler
-from alembert.deploy.acting import Given, acting
 from alembert.deploy.c_program import c_program
+from alembert.deploy.exported_system import Given, exported_system
 from alembert.simulate import Drive, DynamicController, MassFlow, Measured, Sampled, SymbolicLaw
 from alembert.simulate.actuators import JointDrives, Lags
 from alembert.verify.mechanisms import four_bars
@@ -231,7 +231,7 @@ def test_set_points_are_no_parameters_of_the_model():
     mass = builder.parameter("set_point_1", 2.0)
     builder.body("cart", al.Inertia.point(mass), joint=al.Prismatic((1, 0, 0)), joint_name="a")
     K = control.StateSpace([[-1.0]], [[1.0]], [[1.0]], input_names=("q:a",), output_names=("a",))
-    found = acting("test", builder.build(), Given(DynamicController(K, references={"q:a": 0.3})))
+    found = exported_system("test", builder.build(), Given(DynamicController(K, references={"q:a": 0.3})))
     assert found.model.parameters == (("set_point_1", 2.0), ("set_point_2", 0.3))
 
 

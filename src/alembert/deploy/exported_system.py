@@ -55,13 +55,13 @@ class Given:
 
 
 @dataclass(eq=False)
-class Acting:
+class ExportedSystem:
     """See the module; `model` is the copy with set points among its parameters."""
 
     function: str
     model: Model
     own_parameters: int
-    system: Simulation
+    simulation: Simulation
     inputs: tuple[Signal, ...]
     states: tuple[Signal, ...]
     commands: Sequence[tuple[ca.Function, slice]]
@@ -90,7 +90,7 @@ class Acting:
         self, t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, d: ca.SX, u: ca.SX, p: ca.SX
     ) -> tuple[ca.SX, ca.SX]:
         """(1); p as in `parameters`."""
-        feedback, nv = self.system.feedback, self.model.nv
+        feedback, nv = self.simulation.feedback, self.model.nv
         command, rate, pushed = ca.SX.zeros(nv), ca.SX(0, 1), ca.SX.zeros(nv)
         if feedback.asked_law is not None and feedback.pushed_law is not None:
             command, rate = feedback.asked_law(t, q, v, x[: feedback.size], p)
@@ -100,7 +100,7 @@ class Acting:
         held = ca.SX.zeros(nv)
         if self.instants is not None and self.instants.acting:
             held = ca.sum2(ca.reshape(d[: self.instants.acting * nv], nv, -1))
-        drives = self.system.drives
+        drives = self.simulation.drives
         if self.lags is not None and self.lags.size:
             total, lagging = self.lags.symbolic(x[feedback.size :], command + held)
             rate = ca.vertcat(rate, lagging)
@@ -111,12 +111,12 @@ class Acting:
         total = total + pushed
         for k, j in self.efforts:
             total[k] = total[k] + u[j]
-        if self.system.loads.elements is not None:
-            total = total + self.system.loads.elements.total(t, q, v, p)
+        if self.simulation.loads.elements is not None:
+            total = total + self.simulation.loads.elements.total(t, q, v, p)
         return ca.densify(ca.SX(total)), ca.densify(ca.SX(rate))
 
 
-def acting(function: str, model: Model, given: Given) -> Acting:
+def exported_system(function: str, model: Model, given: Given) -> ExportedSystem:
     """What is given, checked; what cannot be an expression is refused."""
     laws, commands, labels = _commanded(function, model, given)
     signals = [Signal(name, "") for name in labels]
@@ -140,7 +140,7 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     except ArgumentError as error:
         raise ArgumentError(str(error).replace("simulate:", f"{function}:", 1)) from None
     _check(function, system)
-    found = Acting(
+    found = ExportedSystem(
         function, copy, count, system, tuple(signals), (), commands, efforts, slice(first, len(signals))
     )
     lags = Lags(system.drives) if system.drives is not None else None
