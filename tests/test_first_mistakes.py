@@ -351,7 +351,6 @@ def test_lengths_letters_and_units(make, message):
         (lambda: al.reach.pose("hand"), "pose takes frame, target and by name"),
         (lambda: al.identify(PENDULUM), "identify takes model, data and by name"),
         (lambda: al.Inertia.rod(1.0), "rod takes mass, start, end"),
-        (lambda: al.Placement(rpy=(0, 0, 1)), "Placement takes translation, quaternion"),
     ],
 )
 def test_forgotten_arguments(call, takes):
