@@ -351,7 +351,6 @@ def test_lengths_letters_and_units(make, message):
         (lambda: al.reach.pose("hand"), "pose takes frame, target and by name"),
         (lambda: al.identify(PENDULUM), "identify takes model, data and by name"),
         (lambda: al.Inertia.rod(1.0), "rod takes mass, start, end"),
-        (lambda: al.Placement(rpy=(0, 0, 1)), "Placement takes translation, quaternion"),
     ],
 )
 def test_forgotten_arguments(call, takes):
@@ -370,6 +369,8 @@ def test_names_of_other_programs():
         al.lqr
     with pytest.raises(AttributeError, match=r"no attribute 'step_response'; it is G.step_response"):
         al.control.step_response
+    with pytest.raises(AttributeError, match=r"it is G.is_stable, with G a system"):
+        al.control.is_stable
     system = al.control.tf([1], [1, 1])
     for name, told in vars(al.control)["_MATLAB"].items():
         with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; it is {told}")):

@@ -22,6 +22,7 @@ from alembert.control import (
     mu_response,
     pade,
     parallel,
+    parameter,
     root_locus,
     save_mat,
     series,
@@ -144,6 +145,15 @@ def test_systems_are_joined_by_name():
 def test_refusals_say_what_came(make, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         make(tf([1, 3], [1, 1, 4], inputs="u", outputs="y"))
+
+
+@pytest.mark.parametrize("factor", [tf([1], [0.1, 1]), parameter("k", 1, 3)], ids=["filter", "uncertain"])
+def test_a_factor_without_units_keeps_those_of_the_other(factor):
+    names = {"input_names": ["a", "b"], "output_names": ["x", "y"]}
+    G = StateSpace(-np.eye(2), np.eye(2), np.eye(2), **names, input_units=["N"] * 2, output_units=["m"] * 2)
+    for found in (factor * G, G * factor):
+        assert (found.input_names, found.output_names) == (("a", "b"), ("x", "y"))
+        assert (found.input_units, found.output_units) == (("N", "N"), ("m", "m"))
 
 
 def test_units_and_algebraic_loops_are_named():

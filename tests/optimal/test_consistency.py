@@ -107,6 +107,16 @@ def test_a_system_says_which_quantities_it_has():
         Problem(system, 1.0, cost=running(lambda s: ca.fabs(s.pace)))
 
 
+@pytest.mark.parametrize("transcription", ["dmoc", "midpoint-momenta"])
+def test_a_function_may_ask_whether_there_is_a_quantity(transcription):
+    problem = Problem(ARM, 1.0, start=START, end=END, cost=effort() + running(lambda s: ca.sumsqr(s.v)))
+    asking = Problem(
+        ARM, 1.0, start=START, end=END, cost=effort() + running(lambda s: ca.sumsqr(getattr(s, "pace", s.v)))
+    )
+    costs = [p.solve(4, transcription=transcription, progress=False).cost for p in (problem, asking)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)  # the same graphs, but for their order
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -399,6 +399,29 @@ def test_links_and_conditions_that_are_refused():
         impact("mass", directions=[[np.nan, 0, 0]])
 
 
+def test_an_impact_ignores_directions_that_are_rounding():
+    """A slide of any direction: across it velocities are 1e-17 instead of zero, which is no row to stop."""
+    for seed in (3, 5):  # where rounding leaves something
+        rng = np.random.default_rng(seed)
+        axis, other = rng.normal(size=(2, 3))
+        axis /= np.linalg.norm(axis)
+        builder = al.ModelBuilder("slide", gravity=(0, 0, 0))
+        builder.body("mass", al.Inertia.point(1.0), joint=al.Prismatic(tuple(axis)), joint_name="slide")
+        model = builder.build()
+
+        def motion(directions, model=model):
+            there = Problem(model, 1.0, start={"q": [0], "v": [1]}, end={"v": [1]})
+            back = Problem(model, 1.0, end={"v": [0]})
+            hit = impact("mass", directions=directions, restitution=0.5)
+            return Phases({"there": there, "back": back}, links={"back": hit}).solve(3, progress=False)
+
+        across = np.cross(axis, other)
+        v = motion([across, axis])["back"].solution.v[0]
+        assert v == pytest.approx([-0.5], abs=1e-8)  # the tolerance of the solver
+        with pytest.raises(ArgumentError, match="nothing moves these frames in these directions"):
+            motion([across])
+
+
 def rods(held):
     """Two rods with a hinge between them, held by the end of one or the other."""
     builder = al.ModelBuilder(f"held by {held}")

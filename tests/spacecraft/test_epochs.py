@@ -120,5 +120,7 @@ def test_a_text_may_say_its_scale():
     assert Epoch.of("2045-03-01T12:00:00 TT") == Epoch.of("2045-03-01T12:00:00", "TT")
     with pytest.raises(ArgumentError, match="says its scale, and scale is 'TAI'"):
         Epoch.of("2045-03-01T12:00:00 TT", "TAI")
+    with pytest.raises(ArgumentError, match="'TT' is no date and time"):
+        Epoch.of("TT")
     with pytest.raises(ArgumentError, match="neither UTC nor where the Earth's rotation has come to"):
         _ = Epoch.of("2045-03-01T12:00:00 TT").utc

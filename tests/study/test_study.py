@@ -492,6 +492,12 @@ def test_optimise(tmp_path):
         run_study(study(tmp_path, options.replace("1.0", "[1.0, 2.0]"), model="m.toml"))
     with pytest.raises(al.FileError, match=r"task\.free: model 'pendulum' has no joint 'x'"):
         run_study(study(tmp_path, options + '\nfree = ["x"]', model="m.toml"))
+    builder = al.ModelBuilder("held", gravity=(0, 0, 0))
+    builder.body("arm", al.Inertia.sphere(1.0, 0.1), joint=al.Revolute((0, 0, 1)), joint_name="pivot")
+    builder.body("tip", al.Inertia.sphere(1.0, 0.1), parent="arm", joint=al.Fixed(), joint_name="weld")
+    al.save(builder.build(), tmp_path / "held.toml")
+    with pytest.raises(al.FileError, match=r"task\.free: names 'weld', a joint that does not move"):
+        run_study(study(tmp_path, options + '\nfree = ["weld"]', model="held.toml"))
 
 
 def test_optimise_from_a_guess_and_by_its_command(tmp_path, monkeypatch):

@@ -48,11 +48,14 @@ def test_bad_records(tmp_path):
         ("time,q.pivot\n1,x\n", ":2: could not convert string to float: 'x'"),
         ("time,q.pivot\n1\n", ":2: has 1 values, expected 2"),
         ("t,q.pivot\n1,2\n", "has no column 'time'"),
+        ("time,q.pivot\n", "has no records below the names of the columns"),
         ("time,q.pivot\n1,2\n2,\n", r"'q\.pivot' of record 2 is nan, expected a number"),
     ):
         path.write_text(text)
         with pytest.raises(FileError, match=message):
             read_motion(path, model)
+    path.write_text("time,q.pivot,a.pivot\n1,2,nan\n")  # accelerations are not shown
+    np.testing.assert_array_equal(read_motion(path, model).q, [[2.0]])
     xarray = pytest.importorskip("xarray")
     (tmp_path / "c.nc").write_bytes(b"nothing")
     with pytest.raises(FileError, match="is no readable netCDF file"):

@@ -196,8 +196,10 @@ _MATLAB = {
 if not _TYPE_CHECKING:  # types know what there is
 
     def __getattr__(name: str) -> object:
-        here = f"G.{name}(...), with G a system" if name[:1] != "_" and hasattr(StateSpace, name) else ""
-        here = here or _MATLAB.get(name, "")
+        here = _MATLAB.get(name, "")
+        if name[:1] != "_" and hasattr(StateSpace, name):
+            call = "(...)" if callable(getattr(StateSpace, name)) else ""
+            here = f"G.{name}{call}, with G a system"
         message = f"module {__name__!r} has no attribute {name!r}" + (f"; it is {here}" if here else "")
         raise AttributeError(message, name=name, obj=_sys.modules[__name__])
 

@@ -112,7 +112,10 @@ def product(first: StateSpace, then: StateSpace) -> StateSpace:
     one, many = (first, then) if first.shape == (1, 1) else (then, first)
     each = append(*[one] * min(many.shape))
     found = series(many, each) if each.shape[0] == many.shape[0] else series(each, many)
-    return found.renamed(inputs=many.input_names, outputs=many.output_names)
+    # a factor without units leaves those of the other
+    iu = [a or b for a, b in zip(found.input_units, many.input_units, strict=True)]
+    ou = [a or b for a, b in zip(found.output_units, many.output_units, strict=True)]
+    return _with_signals(found, many.input_names, iu, many.output_names, ou)
 
 
 @takes_systems(gains=True, uncertain=True)

@@ -456,7 +456,8 @@ class _Compiled:
             threads = min(_LIMIT.threads or processors(), blocks * self.work // THREAD_WORK)
         threads = max(1, min(threads, blocks))
         if count == 1 and self._one is not None:
-            statuses = [self._one(_words(len(layouts) // 3)(*layouts[:: driver.WORDS]))]
+            arrays = layouts[:: driver.WORDS]
+            statuses = [self._one(_words(len(arrays))(*arrays))]
         elif threads == 1:
             statuses = [self.batch(table, 0, count)]
         else:

@@ -346,10 +346,8 @@ class CompiledSolver:
         for name, value in given.items():
             if name not in places:
                 raise ArgumentError(unknown(f"compiled.solve: the problem has no {what}", name, places))
-            new, size = (
-                numbers("compiled.solve", f"{what} {name!r}", value),
-                places[name].stop - places[name].start,
-            )
+            new = numbers("compiled.solve", f"{what} {name!r}", value)
+            size = places[name].stop - places[name].start
             if what == "parameter" or (size == 1 and new.shape[-1:] != (1,)):
                 new = new[..., None]
             is_finite = np.isfinite(new).all()
@@ -359,7 +357,7 @@ class CompiledSolver:
                 raise ArgumentError(
                     f"compiled.solve: {what} {name!r} has shape {np.shape(value)}, expected (..., {size}) finite numbers"
                 )
-            batch = _batch({f"other {what}s": values, name: new})
+            batch = _batch({"other parameters and inputs": values, name: new})
             values = np.array(np.broadcast_to(values, (*batch, values.shape[-1])))
             values[..., places[name]] = new
         return values

@@ -375,7 +375,8 @@ def _independent(plant: Mechanics, jacobian: Callable[[ca.SX, ca.SX], ca.SX]) ->
     kept = ca.SX(0, model.nv) if closure is None else closure.jacobian(at, p)
     values = ca.evalf(ca.densify(ca.vertcat(kept, jacobian(at, p)))).full()
     sizes = np.linalg.norm(values, axis=1)
-    rows = values / np.where(sizes > 0, sizes, 1.0)[:, None]
+    sizes[sizes <= 1e-9 * max(1.0, sizes.max(initial=0.0))] = np.inf  # rounding is no direction
+    rows = values / sizes[:, None]
     first = kept.shape[0]
     found = [i for i in range(first, len(rows)) if not in_the_span(rows[i], rows[:i])]
     if not found:

@@ -170,8 +170,8 @@ class Moment:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
-        if "_speeds" in self.__dict__:
-            self.__dict__["v"] = self.__dict__.pop("_speeds")()
+        if "_speeds" in self.__dict__ and "v" not in self.__dict__:
+            self.v = self._speeds()
             return getattr(self, name)
         if name in ("_model", "_parameters"):
             raise AttributeError(

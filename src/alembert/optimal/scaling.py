@@ -121,15 +121,21 @@ class Units:
         self.ends[:n], self.ends[n : 2 * n] = self.x[0], self.x[-1]
 
     def copied(self) -> Units:
-        """In arrays of their own."""
-        arrays: Any = {name: a.copy() for name, a in vars(self).items() if isinstance(a, np.ndarray)}
-        return replace(self, parts=[replace(p, stage=p.stage.copy()) for p in self.parts], **arrays)
+        """In arrays of their own, which are kept, not changed."""
+        found: Units = _copied(self, parts=[_copied(part) for part in self.parts])
+        return found
 
     def copy(self, other: Units) -> None:
         for part, given in zip(self.parts, other.parts, strict=True):
             part.stage[...] = given.stage
         self.ends[...], self.cost = other.ends, other.cost
         self.settle()
+
+
+def _copied(units: Any, **more: Any) -> Any:
+    """With copies of its arrays, and of those that are views of others."""
+    arrays = {name: a.copy() for name, a in vars(units).items() if isinstance(a, np.ndarray)}
+    return replace(units, **arrays, **more)
 
 
 def measure(newton: Newton) -> None:

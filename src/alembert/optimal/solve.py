@@ -370,10 +370,8 @@ class Transcribed:
             other = make() if is_lost else None
             if other is None:
                 continue
-            place, why = (
-                guesses.place(attempt.stages, other),
-                f"; begun from {name}: no way led on from {before}",
-            )
+            place = guesses.place(attempt.stages, other)
+            why = f"; begun from {name}: no way led on from {before}"
             outcome = self._next(attempt, lost, done, place, why)
             if outcome is not None and outcome.converged:
                 return outcome

@@ -78,10 +78,11 @@ class Epoch:
             local = text if text.tzinfo is None else text.astimezone(_datetime.UTC)
             text = local.replace(tzinfo=None).isoformat()
         choice("Epoch", "scale", scale, SCALES)
-        if isinstance(text, str) and (words := text.rsplit(" ", 1))[-1] in SCALES:
-            if scale not in ("UTC", words[-1]):
+        if isinstance(text, str) and text.endswith(tuple(f" {known}" for known in SCALES)):
+            date, own = text.rsplit(" ", 1)
+            if scale not in ("UTC", own):
                 raise ArgumentError(f"Epoch: {text!r} says its scale, and scale is {scale!r}")
-            text, scale = words
+            text, scale = date, own
         day, seconds = _read(text)
         if scale == "UTC":
             return cls._normal(day, seconds + leap_seconds(day, text, _GIVE_TT) + 32.184)

@@ -411,9 +411,11 @@ def _netcdf(path: Path, model: Model | None) -> Animation:
     )
 
 
-def read_series(path: Path, model: Model, needed: Sequence[str] = ("q",)) -> dict[str, Array]:
-    """Of a CSV file as `Run.to_csv` writes it: `time` (T,); of `q` (T, nq), `v`, `a` and `tau` (T, nv) what is `needed` and
-    what it has besides. Units in brackets are not converted; what is empty there is refused."""
+def read_series(
+    path: Path, model: Model, needed: Sequence[str] = ("q",), others: Sequence[str] = ("v", "tau")
+) -> dict[str, Array]:
+    """Of a CSV file as `Run.to_csv` writes it: `time` (T,); of `q` (T, nq), `v`, `a` and `tau` (T, nv) what is `needed`, and
+    those of the `others` that it has. Units in brackets are not converted; what is empty there is refused."""
     lines, rows = csv.reader(read_text(path, LARGEST).splitlines()), []
     try:
         head = [_UNIT.sub("", entry).strip() for entry in next(lines, [])]
@@ -427,7 +429,9 @@ def read_series(path: Path, model: Model, needed: Sequence[str] = ("q",)) -> dic
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path}:{lines.line_num}: {error}") from None
-    table = np.array(rows).reshape(len(rows), len(head))
+    if not rows:
+        raise FileError(f"{path}: has no records below the names of the columns")
+    table = np.array(rows)
 
     def columns(names: Sequence[str]) -> Array:
         for name in names:
@@ -441,7 +445,7 @@ def read_series(path: Path, model: Model, needed: Sequence[str] = ("q",)) -> dic
         return np.asarray(found)
 
     found = {"time": columns(["time"])[:, 0]}
-    for kind in ("q", "tau", "v", "a"):
+    for kind in (*needed, *others):
         names = [f"{kind}.{x}" for x in (model.coordinate_names if kind == "q" else model.speed_names)]
         if kind in needed or any(name in head for name in names):
             found[kind] = columns(names)

@@ -342,7 +342,7 @@ class IdentifyTask(Task):
         from alembert.identify import Measurements
         from alembert.view.animation import read_series
 
-        series = read_series(path, model, ("q", "tau"))
+        series = read_series(path, model, ("q", "tau"), ("v", "a"))
         if not np.any(series["tau"]):
             raise OptionError(
                 ("data",), f"all efforts in {self.data} are zero: nothing tells how heavy the bodies are"

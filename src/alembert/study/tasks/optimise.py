@@ -18,6 +18,7 @@ from alembert.study.task import (
     Count,
     FromState,
     Numbers,
+    OptionError,
     OutputFile,
     Positive,
     Setting,
@@ -169,9 +170,11 @@ class OptimiseTask(FromState):
     def _end(self, model: Model) -> dict[str, Any]:
         fill(model, model.neutral(), ("end",), self.end, model.q_slice)
         fill(model, np.zeros(model.nv), ("end_speed",), self.end_speed, model.v_slice)
+        joints = {joint.name: joint.type for joint in model.joints if joint.type.nv}
         for name in self.free:
             check_joint(model, name, ("free",))
-        joints = {joint.name: joint.type for joint in model.joints if joint.type.nv}
+            if name not in joints:
+                raise OptionError(("free",), f"names {name!r}, a joint that does not move")
         speeds = {
             name: list(self.end_speed.get(name, (0.0,) * type.nv))
             for name, type in joints.items()
