@@ -223,7 +223,7 @@ def test_no_states():
 
 def test_minimal_sets_of_a_batch_are_those_of_its_matrices():
     rng = np.random.default_rng(0)
-    for m, n, r in ((5, 3, 2), (4, 9, 4), (12, 7, 5), (1, 1, 1)):
+    for m, n, r in ((5, 3, 2), (4, 9, 4), (12, 7, 5), (1, 1, 1), (24, 16, 9)):
         G = rng.normal(size=(20, m, r)) @ rng.normal(size=(20, r, n))
         G[::3, 0] = 0.0
         G[7] = 0.0
