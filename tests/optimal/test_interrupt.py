@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.errors import interrupts_kept
 from alembert.optimal import Problem, nlp
-from alembert.optimal.outcome import interrupts_kept
 
 ENDS = {"start": {"q": [-np.pi / 2, 0], "v": 0}, "end": {"q": [np.pi / 2, 0], "v": 0}}
 
