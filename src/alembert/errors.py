@@ -87,16 +87,19 @@ def warn(message: str) -> None:
 
 _pressed = False
 """whether Ctrl-C was pressed in the block of `interrupts_kept`"""
+_block = ""
+"""what the outermost such block does with it: "raises", or "returns" what it has"""
 
 
 @contextmanager
-def interrupts_kept() -> Iterator[None]:
+def interrupts_kept(*, returns: bool = False) -> Iterator[None]:
     """Ctrl-C raises KeyboardInterrupt also where CasADi has swallowed it: at the next `check_interrupt`, or at the end.
 
     CasADi tries one conversion of an argument after the other, and takes an exception within one of them for a failed
-    conversion.
+    conversion. A block that `returns` what it has calls `interrupt_taken` once it knows; within another block that raises,
+    the exception follows all the same.
     """
-    global _pressed
+    global _pressed, _block
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -109,6 +112,7 @@ def interrupts_kept() -> Iterator[None]:
         _pressed = True
         raise KeyboardInterrupt
 
+    _block = "returns" if returns else "raises"
     try:
         with handled_interrupts(raise_it):
             try:
@@ -119,13 +123,25 @@ def interrupts_kept() -> Iterator[None]:
                 raise
         check_interrupt()
     finally:
-        _pressed = False
+        _pressed, _block = False, ""
 
 
 def check_interrupt() -> None:
     """Raise the KeyboardInterrupt that was swallowed since `interrupts_kept` began; for loops that take long."""
     if _pressed and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt
+
+
+def interrupt_noted() -> None:
+    """Ctrl-C came to a handler that does not raise it: the block does, unless it returns what it has."""
+    global _pressed
+    _pressed = _block == "raises"
+
+
+def interrupt_taken() -> None:
+    """A solver has ended because of Ctrl-C, and returns its best iterate."""
+    global _pressed
+    _pressed = _pressed and _block != "returns"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alembert.errors import ArgumentError, check_interrupt, handled_interrupts
+from alembert.errors import ArgumentError, check_interrupt, handled_interrupts, interrupt_noted
 from alembert.model.modal_checks import fastest_mode
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
@@ -97,6 +97,7 @@ def interruptible(log: IterationLog) -> Iterator[None]:
 
     def ask(*_: Any) -> None:
         log.stop = True
+        interrupt_noted()
 
     check_interrupt()
     with handled_interrupts(ask):

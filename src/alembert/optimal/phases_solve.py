@@ -63,7 +63,7 @@ def solve_phases(phases: Phases, meshes: Meshes, guess: Any, given: Mapping[str,
         if name not in names:
             raise ArgumentError(unknown("Phases.solve: no option", name, names))
     options = SolverOptions(**given)
-    with interrupts_kept():
+    with interrupts_kept(returns=True):
         for name, count in meshes.counts.items():
             whole("solve", "steps", count, "a positive number of intervals")
             if meshes.schemes[name] == "splines":

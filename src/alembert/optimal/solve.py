@@ -110,7 +110,7 @@ def solve(
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
-    with interrupts_kept():
+    with interrupts_kept(returns=True):
         steps = whole("solve", "steps", steps, "a positive number of intervals")
         how = SolverOptions(solver, hessian, tolerance, iterations, progress, time_limit, options)
         if accuracy is not None:

@@ -404,7 +404,7 @@ class AdaptiveKeeper:
 
     def cut(self, watch: EventSearch) -> bool:
         """Of a run that was interrupted, leave out what is there in part; whether anything is left beside the start."""
-        lists = (self.time, self.q, self.v, self.z, self.work)
+        lists: tuple[list[Any], ...] = (self.time, self.q, self.v, self.z, self.work)
         count = min(map(len, lists))
         for x in lists:
             del x[count:]
