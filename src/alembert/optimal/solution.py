@@ -528,7 +528,10 @@ class Solution(Solved):
     # --- handing over --------------------------------------------------------------------------------------------------
 
     def controller(self) -> Callable[[float, Array, Array], Array]:
-        """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
+        """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`.
+
+        After the end of the solution its last controls and gains are held, and a warning says so.
+        """
         from alembert.optimal.analysis import controller
 
         return controller(self)
