@@ -8,8 +8,10 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import alembert as al
+from alembert.cli import app
 from alembert.simulate import Drive, Event, Sampled, adaptive_run, event_search, fixed_run, records
 
 FILES = {module.__file__ for module in (fixed_run, adaptive_run, records, event_search)}
@@ -149,3 +151,28 @@ def test_an_ensemble_says_what_is_kept(tmp_path):
             )
         assert told in caught.value.__notes__[0]
         assert not hasattr(caught.value, "run")
+
+
+def test_the_command_writes_what_there_is(tmp_path, monkeypatch):
+    """And its exit code says that it is not the whole."""
+    own = sys.modules["alembert.simulate"].simulate
+
+    def stopped(*given, **options):
+        interrupted = KeyboardInterrupt()
+        interrupted.run = own(*given, **{**options, "duration": 0.5})
+        raise interrupted
+
+    monkeypatch.setattr(sys.modules["alembert.simulate"], "simulate", stopped)
+    path = tmp_path / "part.csv"
+    found = CliRunner().invoke(
+        app, ["simulate", "acrobot", "--time", "2", "--step", "0.1", "--save", str(path)]
+    )
+    assert found.exit_code == 1
+    assert "interrupted: this is the motion until 0.5 s of 2 s" in found.output
+    assert len(path.read_text().splitlines()) == 7
+
+    def at_once(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["alembert.simulate"], "simulate", at_once)
+    assert CliRunner().invoke(app, ["simulate", "acrobot"]).exit_code == 130
