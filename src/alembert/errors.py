@@ -1,16 +1,18 @@
-"""What Alembert raises and warns.
+"""What Alembert raises and warns, and how it takes Ctrl-C.
 
 Every error derives from `AlembertError`, so that a caller can tell a mistake in a model or an argument
 from a fault of the program. Messages say what came, what was expected, and what to do.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -81,3 +83,75 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, AlembertWarning, stacklevel=level)
+
+
+_pressed = False
+"""whether Ctrl-C was pressed in the block of `interrupts_kept`"""
+_block = ""
+"""what the outermost such block does with it: "raises", or "returns" what it has"""
+
+
+@contextmanager
+def interrupts_kept(*, returns: bool = False) -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt also where CasADi has swallowed it: at the next `check_interrupt`, or at the end.
+
+    CasADi tries one conversion of an argument after the other, and takes an exception within one of them for a failed
+    conversion. A block that `returns` what it has calls `interrupt_taken` once it knows; within another block that raises,
+    the exception follows all the same.
+    """
+    global _pressed, _block
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield  # somebody else looks after it
+        return
+
+    def raise_it(*_: Any) -> None:
+        global _pressed
+        _pressed = True
+        raise KeyboardInterrupt
+
+    _block = "returns" if returns else "raises"
+    try:
+        with handled_interrupts(raise_it):
+            try:
+                yield
+            except Exception as error:
+                if _pressed:  # CasADi has made another error of it
+                    raise KeyboardInterrupt from error
+                raise
+        check_interrupt()
+    finally:
+        _pressed, _block = False, ""
+
+
+def check_interrupt() -> None:
+    """Raise the KeyboardInterrupt that was swallowed since `interrupts_kept` began; for loops that take long."""
+    if _pressed and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+
+
+def interrupt_noted() -> None:
+    """Ctrl-C came to a handler that does not raise it: the block does, unless it returns what it has."""
+    global _pressed
+    _pressed = _block == "raises"
+
+
+def interrupt_taken() -> None:
+    """A solver has ended because of Ctrl-C, and returns its best iterate."""
+    global _pressed
+    _pressed = _pressed and _block != "returns"
+
+
+@contextmanager
+def handled_interrupts(handler: Callable[..., None]) -> Iterator[None]:
+    """Signals come to the main thread only, and only there handlers may be set."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

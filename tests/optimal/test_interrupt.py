@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, nlp
-from alembert.optimal.outcome import interrupts_kept
+from alembert.errors import interrupts_kept
+from alembert.optimal import Problem, nlp, running
+from alembert.optimal.solve import Transcribed
 
 ENDS = {"start": {"q": [-np.pi / 2, 0], "v": 0}, "end": {"q": [np.pi / 2, 0], "v": 0}}
 
@@ -138,3 +139,59 @@ def test_handlers_of_the_user_stay():
     finally:
         signal.signal(signal.SIGINT, before)
     assert seen == [1]
+
+
+def test_pressed_in_a_function_of_a_problem():
+    """While the functions of a problem are tried, before anything is solved."""
+
+    def swallowed(s):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+        except KeyboardInterrupt:
+            pass  # as CasADi does
+        return s.v[0] ** 2
+
+    with pytest.raises(KeyboardInterrupt):
+        Problem(al.library.acrobot(), 4.0, cost=running(swallowed), **ENDS)
+
+
+def test_swallowed_before_the_iterations(monkeypatch):
+    """Then the solver does not begin."""
+    begun = []
+
+    def compiled(self, *given, **options):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+        except KeyboardInterrupt:
+            pass  # as CasADi does
+        return own(self, *given, **options)
+
+    own = Transcribed.__init__
+    monkeypatch.setattr(Transcribed, "__init__", compiled)
+    with pytest.raises(KeyboardInterrupt):
+        problem().solve(20, progress=begun.append)
+    assert not begun
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "ipopt"}, {"transcription": "splines"}])
+def test_pressed_while_it_iterates(options):
+    """The best iterate comes back; within a run, which has no use for half a plan, the run ends too."""
+
+    def press(iteration):
+        if iteration.number == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+    assert problem().solve(20, progress=press, **options).status == "interrupted"
+
+    def planning(t, q, v):
+        if t > 0.1:
+            problem().solve(20, progress=press, **options)
+        return [0.0, 0.0]
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        law = al.simulate.Sampled(planning, period=0.05)
+        al.simulate(al.library.acrobot(), duration=1.0, step=0.01, controller=law)
+    assert 0.0 < caught.value.run.time[-1] < 0.3

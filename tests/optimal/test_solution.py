@@ -418,3 +418,15 @@ def test_a_node_belongs_to_the_interval_that_begins_there(transcription):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         al.simulate(model, solution.q[0], solution.v[0], duration=3.0, controller=solution.controller())
+
+
+def test_the_controller_tells_its_end():
+    """Once: its last controls keep no motion."""
+    model = al.library.two_link()
+    ends = {"start": {"q": [-1.0, 0.3], "v": 0}, "end": {"q": [0.5, 0.0], "v": 0}}
+    solution = Problem(model, 1.0, **ends).solve(20)
+    with pytest.warns(al.AlembertWarning, match="after the end of the solution at 1 s") as told:
+        al.simulate(
+            model, solution.q[0], solution.v[0], duration=2.0, step=0.01, controller=solution.controller()
+        )
+    assert sum("after the end" in str(one.message) for one in told) == 1

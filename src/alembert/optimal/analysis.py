@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.errors import warn
 from alembert.lowering.stage_loop import SHARED, StageLoop
 from alembert.optimal import mesh
 from alembert.optimal.mesh import FineSteps
@@ -292,8 +293,12 @@ def _parameter_slope(stages: Stages) -> ca.Function:
 
 
 def controller(solution: Solution) -> Callable[[float, Array, Array], Array]:
-    """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
+    """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`.
+
+    After the end of the solution the last controls and gains are held, which is told once.
+    """
     model = solution._model("controller")
+    end, told = float(solution.time[-1]), False
     gains, x = solution.gains, solution.x
     chart = solution.problem.plant.chart
     driven = list(solution.stages.plant.driven)  # type: ignore[attr-defined]
@@ -301,6 +306,13 @@ def controller(solution: Solution) -> Callable[[float, Array, Array], Array]:
         gains = _gains_on_speeds(solution, gains)
 
     def control(t: float, q: Array, v: Array) -> Array:
+        nonlocal told
+        if t > end * (1 + 1e-9) and not told:
+            told = True
+            warn(
+                f"controller: asked at t = {t:.6g} s, after the end of the solution at {end:.6g} s; its last controls and "
+                "gains are held, which keep no motion: give a shorter duration, or go on with another controller"
+            )
         k, share = solution._interval(t)
         step = chart.difference(x[k], x[k + 1])
         wanted = chart.move(x[k], share * step)

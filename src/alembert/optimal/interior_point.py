@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.errors import check_interrupt, interrupt_taken
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Merit
 from alembert.optimal.evaluation import Evaluation
@@ -175,9 +176,11 @@ class InteriorPoint:
         self._returns, self._missed, self._ended = 0, np.inf, -1.0
         self._safe = kept = (merit, newton.state())
         slope, exactly = np.inf, self.evaluation.is_plain and not newton.has_equations
+        check_interrupt()
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
             while True:
+                check_interrupt()
                 number = len(self.history)
                 newton.linearise()
                 mu, (slope, error) = newton.mu, newton.judge(merit)
@@ -226,6 +229,7 @@ class InteriorPoint:
                     self._safe = state if safe else self._safe
                     kept = state if better else kept
         except KeyboardInterrupt:
+            interrupt_taken()
             status, message = "interrupted", "interrupted; this is the best iterate so far"
             newton.with_cost(newton.mu)
             merit, slope = self._return_to(kept)

@@ -24,12 +24,11 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import whole
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError, interrupts_kept
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
 from alembert.optimal.conditions import Cost
 from alembert.optimal.guess import Guess
-from alembert.optimal.outcome import interrupts_kept
 from alembert.optimal.plant import Mechanics, Moment, depends_on_time
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import TABLEAUS, Interval, RungeKutta, Stretch

@@ -10,9 +10,7 @@ turn.
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, check_interrupt, handled_interrupts, interrupt_noted
 from alembert.model.modal_checks import fastest_mode
 from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
@@ -99,50 +97,11 @@ def interruptible(log: IterationLog) -> Iterator[None]:
 
     def ask(*_: Any) -> None:
         log.stop = True
+        interrupt_noted()
 
-    with _handled(ask):
+    check_interrupt()
+    with handled_interrupts(ask):
         yield
-
-
-@contextmanager
-def interrupts_kept() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt also where CasADi has swallowed it: then at the end of the block.
-
-    CasADi tries one conversion of an argument after the other, and takes an exception within one of them for a failed
-    conversion.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # somebody else looks after it
-        return
-    pressed = False
-
-    def raise_it(*_: Any) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    with _handled(raise_it):
-        try:
-            yield
-        except Exception as error:
-            if pressed:  # CasADi has made another error of it
-                raise KeyboardInterrupt from error
-            raise
-    if pressed:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _handled(handler: Callable[..., None]) -> Iterator[None]:
-    """Signals come to the main thread only, and only there handlers may be set."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def reporter(progress: Any) -> Callable[[Iteration], Any] | None:

@@ -11,14 +11,14 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import whole
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, interrupts_kept
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.chain import Chain, ChainEvaluation
 from alembert.optimal.diagnosis import not_finite
 from alembert.optimal.guess import Guess
 from alembert.optimal.links import Linkage
-from alembert.optimal.outcome import Warm, interrupts_kept, jump_remark, turns_too_far
+from alembert.optimal.outcome import Warm, jump_remark, turns_too_far
 from alembert.optimal.phases_solution import PhasesSolution
 from alembert.optimal.problem import Problem
 from alembert.optimal.refinement import Meshes
@@ -63,7 +63,7 @@ def solve_phases(phases: Phases, meshes: Meshes, guess: Any, given: Mapping[str,
         if name not in names:
             raise ArgumentError(unknown("Phases.solve: no option", name, names))
     options = SolverOptions(**given)
-    with interrupts_kept():
+    with interrupts_kept(returns=True):
         for name, count in meshes.counts.items():
             whole("solve", "steps", count, "a positive number of intervals")
             if meshes.schemes[name] == "splines":

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from alembert.arguments import whole
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, interrupts_kept
 from alembert.model.printing import unknown
 from alembert.optimal.compiled_solver import MOST_ITERATIONS, CompiledSolver
 from alembert.optimal.conditions import Reader, path_row
-from alembert.optimal.outcome import Iteration, interrupts_kept
+from alembert.optimal.outcome import Iteration
 from alembert.optimal.plant import FREE, Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.solution import Solution

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import numbers, real
-from alembert.errors import ArgumentError, ModelError, UnsupportedError
+from alembert.errors import ArgumentError, ModelError, UnsupportedError, interrupts_kept
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
@@ -151,7 +151,8 @@ class Problem:
                 f"Problem: integrals is {integrals!r}, expected (function, lower, upper) by names"
             )
         self.integrals = [path_row(name, given, "integral") for name, given in (integrals or {}).items()]
-        consistency.check(self)
+        with interrupts_kept():
+            consistency.check(self)
         if isinstance(self.plant, Mechanics):
             assert self.model is not None
             closure = close(self, motions)

@@ -11,12 +11,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import told_elsewhere
-from alembert.errors import ArgumentError, UnsupportedError, writing
+from alembert.errors import ArgumentError, UnsupportedError, interrupts_kept, writing
 from alembert.model.printing import unknown
 from alembert.optimal.analysis import Accuracy, Arc, arcs, simulate
 from alembert.optimal.diagnosis import Violation, edges, linearise, redundant, unscaled, violated
 from alembert.optimal.mesh import MeshErrors, judged
-from alembert.optimal.outcome import Iteration, Outcome, interrupts_kept
+from alembert.optimal.outcome import Iteration, Outcome
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -528,7 +528,10 @@ class Solution(Solved):
     # --- handing over --------------------------------------------------------------------------------------------------
 
     def controller(self) -> Callable[[float, Array, Array], Array]:
-        """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
+        """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`.
+
+        After the end of the solution its last controls and gains are held, and a warning says so.
+        """
         from alembert.optimal.analysis import controller
 
         return controller(self)

@@ -14,7 +14,7 @@ import numpy as np
 
 from alembert.arguments import whole
 from alembert.engine import loader
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError, interrupts_kept
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal import tuning
@@ -30,7 +30,6 @@ from alembert.optimal.outcome import (
     Iteration,
     Outcome,
     Warm,
-    interrupts_kept,
     jump_remark,
     reporter,
     same_nodes,
@@ -111,7 +110,7 @@ def solve(
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
-    with interrupts_kept():
+    with interrupts_kept(returns=True):
         steps = whole("solve", "steps", steps, "a positive number of intervals")
         how = SolverOptions(solver, hessian, tolerance, iterations, progress, time_limit, options)
         if accuracy is not None:

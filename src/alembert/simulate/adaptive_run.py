@@ -21,7 +21,7 @@ from alembert.simulate.chart_equation import Flow
 from alembert.simulate.event_search import Armed, EventSearch
 from alembert.simulate.events import Topology
 from alembert.simulate.inputs import Settings
-from alembert.simulate.records import Pace, Progress, check_records, recorded_efforts
+from alembert.simulate.records import Pace, Progress, check_records, recorded_efforts, run_kept
 from alembert.simulate.report import Account, Jumps
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
@@ -89,14 +89,19 @@ def run_adaptive(
     z = np.concatenate([np.zeros(0 if lags is None else lags.size), system.x])
     keeper = AdaptiveKeeper(_times(settings, restart), system)
     watch = EventSearch(settings.events, system)
-    with Progress(f"simulating {system.model.name}", shown=settings.progress) as progress:
-        going = AdaptiveRun(system, name, settings, lags, watch, keeper, progress)
+    progress = Progress(f"simulating {system.model.name}", shown=settings.progress)
+    going = AdaptiveRun(system, name, settings, lags, watch, keeper, progress)
+
+    def finish() -> Run:
+        return keeper.finish(going, name, reason, settings, after=None if restart is None else restart.time)
+
+    with run_kept(lambda: finish() if keeper.cut(watch) else None), progress:
         if restart is None:
             going.begin(q, v, z)
         else:
             going.go_on(restart)
         going.run()
-    return keeper.finish(going, name, reason, settings, after=None if restart is None else restart.time)
+    return finish()
 
 
 def _refuse(system: Simulation, name: str) -> None:
@@ -396,6 +401,17 @@ class AdaptiveKeeper:
             self.v.append(v)
             self.z.append(z)
             self.work.append(self.account.done)
+
+    def cut(self, watch: EventSearch) -> bool:
+        """Of a run that was interrupted, leave out what is there in part; whether anything is left beside the start."""
+        lists: tuple[list[Any], ...] = (self.time, self.q, self.v, self.z, self.work)
+        count = min(map(len, lists))
+        for x in lists:
+            del x[count:]
+        self.marks = [x for x in self.marks if x.record <= count]
+        self.topologies = [x for x in self.topologies if x[0] < count]
+        watch.cut(count)
+        return count > 1
 
     def _spans(self, time: Array) -> Array:
         """The number of the span of each record."""

@@ -215,6 +215,11 @@ class EventSearch:
         self._arm(done, functions, before, changed=changed)
         return q, v, stop, changed
 
+    def cut(self, records: int) -> None:
+        """Forget events after the last of so many records."""
+        kept = [(x, k) for x, k in zip(self.log, self.records, strict=False) if k < records]
+        self.log, self.records = [x for x, _ in kept], [k for _, k in kept]
+
     def _arm(
         self, done: set[int], functions: Sequence[float], before: Sequence[float], *, changed: bool
     ) -> None:

@@ -25,6 +25,7 @@ from alembert.simulate.records import (
     check_steps,
     not_finite,
     recorded_efforts,
+    run_kept,
     steps_at_a_time,
     tell_many_steps,
 )
@@ -87,9 +88,16 @@ def run_fixed(
         state = keeper.states[..., 0, :] = going.after_instant(state)
     if every > 1 and not system.conserves_energy:
         going.note_steps(steps)
-    with Progress(f"simulating {model.name}", shown=settings.progress) as progress:
+
+    def finish() -> Run:
+        return keeper.finish(name, reason, settings, going.watch, going.done, going.notes)
+
+    with (
+        run_kept(lambda: finish() if keeper.cut(going.watch, going.notes) else None),
+        Progress(f"simulating {model.name}", shown=settings.progress) as progress,
+    ):
         going.run(state, steps, progress)
-    return keeper.finish(name, reason, settings, going.watch, going.done, going.notes)
+    return finish()
 
 
 def stepper_of(system: Simulation, name: str, h: float, settings: Settings) -> Stepper:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from alembert.algorithms.failures import massless, overbent
 from alembert.arguments import real
-from alembert.errors import ArgumentError, NumericalError, warn
+from alembert.errors import ArgumentError, NumericalError, check_interrupt, interrupts_kept, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
 from alembert.simulate.event_search import EventSearch
@@ -67,6 +68,20 @@ class Keeper:
         self.states_held += count * self.states_held[-1:]
         for _ in range(count):
             self.note(schedule, memory)
+
+    def cut(self, watch: EventSearch, notes: StepNotes | None) -> bool:
+        """Of a run that was interrupted, leave out what is there in part; whether anything is left beside the start."""
+        lists = [x for x in (self.held, self.snapshots, self.states_held) if x]
+        self.count = min([self.count, *map(len, lists)])
+        if notes is not None and (last := notes.cut()) >= 0.0 and notes.single:
+            numbers = self.states[..., : self.count, 0].reshape(-1, self.count)[0]
+            self.count = min(self.count, int(np.searchsorted(numbers, last, side="right")))
+        for x in lists:
+            del x[self.count :]
+        self.last = None
+        self.topologies = [x for x in self.topologies if x[0] < self.count]
+        watch.cut(self.count)
+        return self.count > 1
 
     def space(self) -> Array:
         return self.states[..., self.count : self.count + RECORDS, :]
@@ -338,6 +353,23 @@ def _size(count: float) -> str:
     return f"{count:.3g} PiB"
 
 
+@contextmanager
+def run_kept(finish: Callable[[], Run | None]) -> Iterator[None]:
+    """Ctrl-C amid the steps: the exception has the run until then, if there is one, as its attribute `run`."""
+    try:
+        with interrupts_kept():
+            yield
+    except KeyboardInterrupt as error:
+        run = finish()
+        if run is not None and not hasattr(error, "run"):
+            error.run = run  # type: ignore[attr-defined]
+            error.add_note(
+                f"The run until t = {run.time[-1]:.9g} s is the attribute `run` of this exception (except KeyboardInterrupt "
+                "as error: error.run; at a prompt: sys.last_value.run); its resume(duration) goes on from there"
+            )
+        raise
+
+
 SHOWN_AFTER = 1.0  # s
 
 
@@ -355,6 +387,7 @@ class Progress:
         return self
 
     def at(self, fraction: float, note: str = "") -> None:
+        check_interrupt()
         if not self._wanted:
             return
         now = monotonic()

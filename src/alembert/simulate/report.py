@@ -134,6 +134,12 @@ class StepNotes:
         """All efforts that are given as numbers, and those held of them, from a step on."""
         return self._efforts[max(0, bisect_right(self.numbers, number) - 1)]
 
+    def cut(self) -> float:
+        """Leave out a step that was noted in part; the number of the last one."""
+        kept = min(len(self.numbers), len(self._efforts), *([len(self.topologies)] if self.single else []))
+        del self.numbers[kept:], self._efforts[kept:], self._states[kept:], self.topologies[kept:]
+        return self.numbers[-1] if kept else -1.0
+
     def states(self) -> tuple[Array, Array, Array, Array, Array]:
         """Numbers of steps, q, v, states of controllers and what was held, along the last axis but one."""
         q, v, controllers = (np.stack([x[k] for x in self._states], axis=-2) for k in (0, 1, 2))

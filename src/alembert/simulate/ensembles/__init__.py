@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,7 @@ class _Ensemble:
         slow = False
         total = self.parts[-1].stop
         with (
+            self._interrupts_told(),
             backend(name, self.question, workers, cluster) as where,
             Progress(f"ensemble of {self.question.model.name}", shown=progress) as bar,
         ):
@@ -299,6 +301,19 @@ class _Ensemble:
                     monitor(gathered.statistics)
         assert gathered is not None
         return gathered
+
+    @contextmanager
+    def _interrupts_told(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            interrupted = KeyboardInterrupt()  # the other may have the run of one block
+            interrupted.add_note(
+                "ensemble: finished blocks are in the checkpoint; call again with the same arguments to go on"
+                if self.checkpoint is not None
+                else "ensemble: nothing is kept; with checkpoint=... what is finished is"
+            )
+            raise interrupted from None
 
     def _blocks(self, where: Backend) -> Iterator[tuple[range, MemberBlock]]:
         """All blocks in order; those ahead are computed meanwhile, as many as keep the workers busy."""

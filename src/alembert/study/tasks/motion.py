@@ -357,21 +357,28 @@ class SimulateTask(Scenario, AtState):
         parameters = self.parameter_values(model)
         q, v = self.closed(model, self.coordinates(model), self.speeds(model), parameters)
         options, files = self.along(model, parameters, setting)
-        run = simulate(
-            model,
-            q,
-            v,
-            duration=self.time,
-            step=self.step,
-            interval=self.interval,
-            integrator=self.integrator,
-            efforts=self.speeds(model, "effort"),
-            parameters=parameters,
-            tolerance=self.tolerance,
-            absolute_tolerance=self.absolute_tolerance,
-            progress=setting.progress,
-            **options,
-        )
+        stopped = []
+        try:
+            run = simulate(
+                model,
+                q,
+                v,
+                duration=self.time,
+                step=self.step,
+                interval=self.interval,
+                integrator=self.integrator,
+                efforts=self.speeds(model, "effort"),
+                parameters=parameters,
+                tolerance=self.tolerance,
+                absolute_tolerance=self.absolute_tolerance,
+                progress=setting.progress,
+                **options,
+            )
+        except KeyboardInterrupt as error:
+            if not hasattr(error, "run"):
+                raise
+            run = error.run
+            stopped.append(f"interrupted: this is the motion until {run.time[-1]:.6g} s of {self.time:g} s")
         report = run.report
         data = {
             "model": model.name,
@@ -405,7 +412,8 @@ class SimulateTask(Scenario, AtState):
         log = [Grid.of("events", ("event", "at [s]"), [(e.name, f"{e.time:.9g}") for e in run.events])]
         return TaskResult(
             data,
-            (str(report), *(log if run.events else []), end),
+            (*stopped, str(report), *(log if run.events else []), end),
+            ok=not stopped,
             files={"save": run.save, "plot": partial(save_figure, run.plot), "html": run.to_html},
             figures={"Motion": run.plot},
             inputs=files,
