@@ -562,8 +562,8 @@ def _held_at(
         known = given.get(name, value)
         if name not in uncertain and known != value:
             raise ArgumentError(
-                f"certify: the controller's linear model is about {name} = {float(known):g}, the model has {value:g}; give a "
-                "model with that default, or the parameter in uncertain"
+                f"certify: the controller's linear model is about {name} = {float(known):g}, the model has {value:g}; give "
+                "a model with that default, or the parameter in uncertain"
             )
     return {name: float(given[name]) for name in uncertain if name in given}
 
