@@ -117,6 +117,22 @@ def test_a_weight_that_the_design_did_not_have():
         al.certify(model, decoupled_pd(pushed, 6.0, 1.0), {"payload": (2, 4)})
 
 
+def test_the_efforts_of_the_point_go_through_uncertain_gears():
+    """Each member is held: what a gear of 2 or 4 instead of 3 makes of the efforts of the point is made up for."""
+    builder = al.ModelBuilder("geared")
+    gear = builder.parameter("gear", 3.0)
+    builder.body("arm", al.Inertia.point(2.0, (1.0, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="hinge")
+    builder.actuator("motor", "hinge", gear=gear)
+    model = builder.build()
+    law = al.linear.lqr(
+        al.linearize(model, [0.3], None, model.gravity_forces([0.3]), outputs=["q", "v"]),
+        np.diag([100.0, 10]),
+    )
+    found = al.certify(model, law, {"gear": (2, 4)}, holding="each", members=5, duration=8.0, progress=False)
+    assert found.ok
+    assert found.deviations[:, -1].max() < 1e-5  # exp(-8 x 1/s) of 0.01
+
+
 def test_a_regulator_and_a_weight_that_it_does_not_know():
     """Gains of state feedback: stable for every payload, but the point is held only where the weight is known."""
     builder = al.ModelBuilder("arm")

@@ -718,9 +718,14 @@ def _fly(
         "v0": np.tile(nominal.v, (len(cases), 1)),
         "parameters": {name: [values[name] for _, values in cases] for name in names},
     }
-    known = np.zeros(model.nv) if law.about is None else law.about.tau
+    assert law.about is not None
     vary["efforts"] = np.array(
-        [(family.linear(**values).tau if holding == "each" else nominal.tau) - known for _, values in cases]
+        [
+            family.linear(**values).tau - _delivered(family, law.about, values)
+            if holding == "each"
+            else nominal.tau - law.about.tau
+            for _, values in cases
+        ]
     )
     return ensemble(
         model,
@@ -733,6 +738,18 @@ def _fly(
         seed=seed,
         progress=progress,
     )
+
+
+def _delivered(family: UncertainLinearModel, about: LinearModel, values: Mapping[str, float]) -> Array:
+    """What the controller's efforts of the point are at these values: they go through gears, which may be uncertain."""
+    designed = {**values, **about.model.parameter_values, **about.parameter_values}
+    first, now = (family.linear(**{name: p[name] for name in values}).G for p in (designed, values))
+    found = np.array(about.tau, dtype=float)
+    of_wrenches = [k for k, _, _ in family.nominal.wrench_inputs]
+    for j in set(range(first.shape[1])) - set(of_wrenches):
+        k = int(np.argmax(np.abs(first[:, j])))
+        found[k] *= now[k, j] / first[k, j]
+    return found
 
 
 def _settles(moved: Array) -> bool:
