@@ -382,3 +382,36 @@ def test_data_that_show_nothing_are_refused():
     still = np.zeros((40, 2))
     with pytest.raises(ArgumentError, match="the measured motion excites no parameter; does anything move"):
         identify(model, Measurements(still, still, still, still))
+
+
+@pytest.mark.parametrize("method", ["least_squares", "consistent"])
+def test_a_small_mechanism_is_a_large_one_in_other_units(method):
+    """A thousandth of every length, efforts in the units of that: all parameters, known or not, are the same multiples."""
+
+    def arm(s, wrong=1.0):
+        builder = ModelBuilder("arm", gravity=(0, 0, -9.81 * s))
+        parent, at = "world", 0.0
+        for name, mass in (("a", 2.0), ("b", 0.7)):
+            size = wrong * mass * s**2
+            builder.body(
+                name,
+                Inertia(wrong * mass, (0.05 * s, 0.01 * s, 0.2 * s), (0.1 * size, 0, 0.1 * size, 0, 0, 0.05 * size)),
+                joint=Revolute((0, 1, 0) if name == "a" else (1, 0, 0)),
+                joint_name=f"joint_{name}", parent=parent, placement=(0, 0, at), armature=(0.02 * size,),
+                friction=Friction(viscous=(0.3 * s**2,)),
+            )  # fmt: skip
+            parent, at = name, 0.4 * s
+        return builder.build()
+
+    found = []
+    for s in (1.0, 1e-3):
+        _, q, v, a = motion(arm(s))
+        noise = 0.05 * s**2 * np.random.default_rng(3).normal(size=q.shape)
+        data = Measurements(q, v, a, arm(s).inverse_dynamics(q, v, a) + noise)
+        result = identify(arm(s, 1.3), data, method=method)
+        length = np.array(
+            [0 if name.endswith("mass") else 1 if ".mc" in name else 2 for name in result.names]
+        )
+        found.append([result.values / s**length, result.standard_errors / s**length, result.informed])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)  # as far as the iteration goes

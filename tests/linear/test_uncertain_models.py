@@ -145,6 +145,54 @@ def test_the_part_that_outputs_see():
         np.testing.assert_allclose(part.linear(load=load).A, part.at(load=load).A, atol=1e-12)
 
 
+@pytest.fixture
+def loaded():
+    """An arm whose payload is not in the middle of the ranges below; or the same with a body that a coupling turns along."""
+
+    def build(coupled):
+        builder = al.ModelBuilder("loaded")
+        payload = builder.parameter("payload", 2.0)
+        hinge = al.Revolute((0, 1, 0))
+        builder.body("one", al.Inertia.point(1.0, (1.0, 0, 0)), joint=hinge, joint_name="a")
+        builder.body(
+            "two", al.Inertia.point(payload, (1.0, 0, 0)), joint=hinge, joint_name="b", parent="one",
+            placement=(1.0, 0, 0),
+        )  # fmt: skip
+        if coupled:
+            builder.body("idle", al.Inertia.point(0.1), joint=al.Revolute((0, 0, 1)), joint_name="c")
+            builder.coupling("copy", "c", ["a"], [1.0])
+        return builder.build()
+
+    return build
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_efforts_belong_to_the_parameters_of_the_model(loaded, coupled):
+    """A family is the linear model itself where its efforts are known, and an equilibrium at every other value."""
+    model = loaded(coupled)
+    q = np.array([0.3, 0.7, 0.3])[: model.nq]
+    given = {"inputs": ["a", "b"], "outputs": ["q:a", "q:b"]}
+    found = al.linearize(model, q, None, model.gravity_forces(q), uncertain={"payload": (1.0, 5.0)}, **given)
+    assert found.certificate.exact
+    assert dict(found.copies) == found.certificate.least
+    plain = al.linearize(model, q, None, model.gravity_forces(q), **given)
+    np.testing.assert_allclose(found.at(payload=2.0).A, plain.A, atol=1e-11)  # rounding, entries of order 30
+    for payload in (1.0, 3.0, 5.0):
+        p = {"payload": payload}
+        own = al.linearize(model, q, None, model.gravity_forces(q, parameters=p), parameter_values=p, **given)
+        np.testing.assert_allclose(own.a, 0.0, atol=1e-12)
+        np.testing.assert_allclose(found.linear(**p).a, 0.0, atol=1e-12)
+        np.testing.assert_allclose(found.at(**p).A, own.A, atol=1e-11)
+        np.testing.assert_allclose(found.at(**p).B, own.B, atol=1e-11)
+
+
+def test_a_coupling_does_not_hide_that_inputs_do_not_hold_a_state(loaded):
+    model = loaded(True)
+    q = np.array([0.3, 0.7, 0.3])
+    with pytest.raises(al.UnsupportedError, match=r"the state is held only with .* more on"):
+        al.linearize(model, q, None, model.gravity_forces(q), inputs=["a"], uncertain={"payload": (1.0, 5.0)})
+
+
 def _four_bar():
     builder = al.ModelBuilder("four_bar", gravity=(0, 0, 0))
     mass = builder.parameter("coupler", 1.0)

@@ -203,3 +203,12 @@ def test_messages():
         reach.track_curve(arm, far, ["tip"])
     with pytest.raises(NumericalError, match=r"curve 0 of 1: section 1"):
         reach.track_curve(arm, reach.ReferenceCurve(far.vertices[None]), ["tip"])
+
+
+def test_a_thin_obstacle_between_samples_is_seen():
+    """A wire across a line, nearer to the line than places on it are to each other."""
+    wire = Visual(Sphere(1e-3), placement=Placement((5.013, 0.0, 0.0)))
+    straight = reach.ReferenceCurve.straight([10.0, 0, 0])
+    assert straight.clearance(wire) == pytest.approx(-1e-3, abs=1e-6)  # 10 m / 200 / 100^3
+    two = reach.ReferenceCurve(straight.vertices + np.array([[[0, 0, 0]], [[0, 0.5, 0]]]))
+    np.testing.assert_allclose(two.clearance(wire), [-1e-3, 0.499], atol=1e-6)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
+from scipy.spatial.transform import Rotation
 
 import alembert as al
 from alembert import control
@@ -517,3 +518,90 @@ def test_states_of_continuous_and_sampled_controllers_with_an_event():
     assert run.controller_states.shape[-1] == 2
     # an rk4 step of 1 ms, and Simpson's rule over steps
     assert run.report.energy_error < 1e-7
+
+
+def test_a_schedule_on_samples_of_attitudes_is_the_law_by_hand():
+    """Encoder of a ball joint, gyro, star tracker: with delays, noise and resolution, about a point that is not neutral."""
+    builder = al.ModelBuilder("pod")
+    gear = builder.parameter("gear", 2.0)
+    builder.body("arm", al.Inertia.point(2.0, (0.4, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="a")
+    builder.body(
+        "pod", al.Inertia(1.0, (0.1, 0, 0.2), (0.1, 0, 0.1, 0, 0, 0.1)), joint=al.Spherical(), joint_name="s",
+        parent="arm", placement=(0.5, 0, 0),
+    )  # fmt: skip
+    builder.frame("tip", "pod", (0.1, 0, 0.3)).actuator("motor", "a", gear=gear)
+    for name, kind, target in (
+        ("angle", "joint_position", "a"), ("ball", "joint_position", "s"), ("gyro", "gyro", "tip"), ("star", "frame", "tip"),
+    ):  # fmt: skip
+        builder.sensor(name, kind, target)
+    model = builder.build()
+    q = model.integrate(model.neutral(), [0.3, 0.2, -0.1, 0.4])
+    sensors = [
+        Measured("angle", 0.02, delay=0.02, quantum=0.01, bias=0.003),
+        Measured("ball", 0.01, delay=0.01, noise=0.01),
+        Measured("gyro", 0.02, noise=0.02),
+        Measured("star", 0.005, delay=0.015, noise=0.005),
+    ]
+    linear = al.linearize(
+        model,
+        q,
+        None,
+        model.gravity_forces(q),
+        inputs=["motor"],
+        outputs=[f"sensor:{x.name}" for x in sensors],
+    )
+    reads = ("angle", "ball.wx", "ball.wy", "gyro.x", "star.rotation.x", "star.rotation.z")
+    assert set(reads) <= set(linear.output_names)
+    B = [[1, 0.5, -0.2, 0.3, 0.1, 0.2], [0.2, -0.4, 0.3, -0.1, 0.5, 0.2]]
+    gains = np.array([[2.0, 1, 0.5, 0.7, 0.3, 0.2]])
+    systems = [
+        control.c2d(
+            control.StateSpace([[-3.0 * g, 1], [0, -6.0]], B, [[g, 2 * g]], -g * gains, input_names=reads,
+                               output_names=("motor",)),
+            0.02,
+        )
+        for g in (1.0, 2.5, 1.5)
+    ]  # fmt: skip
+    schedule = control.GainSchedule("ball.wy", [-0.2, -0.05, 0.2], systems)
+    law = DynamicController(
+        schedule, references={"angle": 0.25}, about=linear, limits={"motor": 9.0}, anti_windup="off"
+    )
+    zero = [0.25, *(linear.y[linear.output_names.index(name)] for name in reads[1:])]
+    ball, star = q[model.q_slice("s")], Rotation.from_matrix(model.frame_pose(q, "tip").rotation)
+
+    def turn(first, now):
+        return (first.inv() * Rotation.from_quat(np.roll(now, -1))).as_rotvec()
+
+    seen = []
+
+    def by_hand(t, m):
+        s = turn(Rotation.from_quat(np.roll(ball, -1)), m["ball"])
+        r = turn(star, m["star"][3:])
+        y = np.array([m["angle"][0], s[0], s[1], m["gyro"][0], r[0], r[2]]) - zero
+        K = schedule.at(s[1])
+        seen.append(s[1])
+        u = np.clip(K.C @ m["x"] + K.D @ y + linear.tau[0] / 2.0, -9.0, 9.0)
+        return {"x": K.A @ m["x"] + K.B @ y, "efforts": [2.0 * u[0], *linear.tau[1:]]}
+
+    own = Sampled(
+        by_hand,
+        period=0.02,
+        delay=0.004,
+        reads=("angle", "ball", "gyro", "star", "x"),
+        posts={"x": np.zeros(2)},
+    )
+    runs = [
+        simulate(
+            model,
+            q,
+            [0.1, 0.2, -0.3, 0.1],
+            duration=0.4,
+            step=1e-3,
+            integrator="rk4",
+            controller=x,
+            sensors=sensors,
+        )
+        for x in (Sampled(law, delay=0.004), own)
+    ]
+    assert min(seen) < -0.05 < max(seen)  # more than one piece of the schedule
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-13)  # the same arithmetic in another order

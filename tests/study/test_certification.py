@@ -77,6 +77,62 @@ def test_a_loop_that_does_not_hold(masses, law):
     assert found.mu.upper > 0.2 / (1 - 0.9421823041)  # what is proven is no more than what holds
 
 
+def _arm(payload=2.0, friction=0.0):
+    builder = al.ModelBuilder("arm")
+    p, c = builder.parameter("payload", payload), builder.parameter("friction", friction)
+    builder.body(
+        "arm", al.Inertia.point(p, (1.0, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="hinge",
+        friction=al.Friction(viscous=(c,)),
+    )  # fmt: skip
+    builder.frame("tip", "arm", (1.0, 0, 0))
+    return builder.build()
+
+
+def test_a_weight_that_the_design_did_not_have():
+    """Gains for 1 kg with 2 to 4 kg: the point is held by the weight that there is, and what is asked for is told of it."""
+    model = _arm()
+    light = {"payload": 1.0}
+    linear = al.linearize(
+        model, [0.3], None, model.gravity_forces([0.3], parameters=light), outputs=["q", "v"],
+        parameter_values=light,
+    )  # fmt: skip
+    law = decoupled_pd(linear, 6.0, 1.0)
+    options = {"members": 5, "duration": 10.0, "progress": False}
+    each = al.certify(model, law, {"payload": (2, 4)}, holding="each", **options)
+    assert each.ok
+    np.testing.assert_allclose(each.family.nominal.a, 0.0, atol=1e-12)
+    assert each.deviations[:, -1].max() < 1e-6  # exp(-10 x 2/s) of 0.01, and less
+    means = al.certify(model, law, {"payload": (2, 4)}, **options)
+    g = al.linearize(model, [0.3]).model.gravity_forces([0.3], parameters={"payload": 1.0})[0]
+    k = law.K[0, 0]
+    for values, q in zip(means.values, means.runs.q[:, -1, 0], strict=True):
+        # where gains, the weight and the effort that holds 3 kg balance; the horizontal arm is cos(q) long
+        left = values["payload"] * g * np.cos(q) / np.cos(0.3) - 3.0 * g + k * (q - 0.3)
+        assert abs(left) < 1e-4 * abs(g)  # a motion that ends after 10 s
+    rough = al.linearize(model, [0.3], None, linear.tau, parameter_values={"friction": 0.5})
+    with pytest.raises(al.ArgumentError, match=r"about friction = 0\.5, the model has 0; give a model with"):
+        al.certify(model, decoupled_pd(rough, 6.0, 1.0), {"payload": (2, 4)})
+    pushed = al.linearize(model, [0.3], None, linear.tau, wrenches={"tip": [0, 0, 0, 0, 0, 1.0]})
+    with pytest.raises(al.UnsupportedError, match=r"has wrenches on tip, which would be missing"):
+        al.certify(model, decoupled_pd(pushed, 6.0, 1.0), {"payload": (2, 4)})
+
+
+def test_the_efforts_of_the_point_go_through_uncertain_gears():
+    """Each member is held: what a gear of 2 or 4 instead of 3 makes of the efforts of the point is made up for."""
+    builder = al.ModelBuilder("geared")
+    gear = builder.parameter("gear", 3.0)
+    builder.body("arm", al.Inertia.point(2.0, (1.0, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="hinge")
+    builder.actuator("motor", "hinge", gear=gear)
+    model = builder.build()
+    law = al.linear.lqr(
+        al.linearize(model, [0.3], None, model.gravity_forces([0.3]), outputs=["q", "v"]),
+        np.diag([100.0, 10]),
+    )
+    found = al.certify(model, law, {"gear": (2, 4)}, holding="each", members=5, duration=8.0, progress=False)
+    assert found.ok
+    assert found.deviations[:, -1].max() < 1e-5  # exp(-8 x 1/s) of 0.01
+
+
 def test_a_regulator_and_a_weight_that_it_does_not_know():
     """Gains of state feedback: stable for every payload, but the point is held only where the weight is known."""
     builder = al.ModelBuilder("arm")

@@ -117,7 +117,8 @@ def log_cholesky_curvature(theta: Any, weight: Any, *, reference: Any = None) ->
 
 
 def lifted(ten: Any, *, floor: float = 1e-3) -> Array:
-    """Ten-vectors (..., 10) made safely consistent: no principal radius of gyration under `floor` metres.
+    """Ten-vectors (..., 10) made safely consistent: no principal radius of gyration under `floor` metres, or under a
+    hundredth of the largest radius of all of them about their origins, where that is less.
 
     Point masses, thin rods and plates lie on the boundary, where log-Cholesky coordinates are infinite.
     """
@@ -128,7 +129,9 @@ def lifted(ten: Any, *, floor: float = 1e-3) -> Array:
     J = pseudo_inertia(ten)
     central = J[..., :3, :3] - h[..., :, None] * h[..., None, :] / mass[..., None]
     size, axes = np.linalg.eigh(central)
-    raised = np.maximum(size, floor**2 * mass)
+    largest = float(np.sqrt((np.trace(J[..., :3, :3], axis1=-2, axis2=-1) / mass[..., 0]).max(initial=0.0)))
+    least = min(floor, 0.01 * largest) if largest > 0 else floor
+    raised = np.maximum(size, least**2 * mass)
     J[..., :3, :3] += (axes * (raised - size)[..., None, :]) @ np.swapaxes(axes, -1, -2)
     return ten_vector(J)
 

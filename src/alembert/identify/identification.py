@@ -105,6 +105,7 @@ Array = np.ndarray
 Method = Literal["consistent", "least_squares"]
 _UNEXCITED = 1e-8  # singular values of scaled columns below this part of the first
 _EASY = 1e-2  # noise relative to the effort with which (2) is easily solved
+_FLOOR = 1e-2  # of the sizes of parameters: the least that one is taken to move by
 _NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
 
 
@@ -335,7 +336,7 @@ def _free(compiled: CompiledRegressor, fixed: Sequence[str]) -> Array:
 def _lifted(problem: _Problem, linear: _Linear) -> _Estimate:
     """The parameters nearest to the prior that have the base parameters of (1)."""
     K, pi = problem.base.K, problem.pi
-    scale = np.maximum(np.abs(pi), 1e-3 * np.abs(pi).max(initial=1e-300))
+    scale = np.maximum(np.abs(pi), _FLOOR * _sizes(problem))
     lift = scale[:, None] * np.linalg.pinv(K * scale)
     found = pi + lift @ (linear.beta - K @ pi)
     errors = np.sqrt(np.maximum(np.diag(lift @ linear.covariance @ lift.T), 0.0))
@@ -345,10 +346,28 @@ def _lifted(problem: _Problem, linear: _Linear) -> _Estimate:
     return _Estimate(found, errors, informed)
 
 
+def _sizes(problem: _Problem) -> Array:
+    """For each parameter what its body's mass and radius make of it, m, m r or m r^2; of joints all of the effort."""
+    found = _full_effort(problem)
+    inertial = _inertial(problem)
+    tens = problem.pi[inertial].reshape(-1, 10)
+    mass = tens[:, 0]
+    radius = np.sqrt(
+        np.maximum(np.trace(consistent.pseudo_inertia(tens)[:, :3, :3], axis1=1, axis2=2) / mass, 0)
+    )
+    radius = np.where(radius > 0, radius, radius.max(initial=0.0) or 1.0)
+    found[inertial] = (mass[:, None] * radius[:, None] ** np.repeat([0, 1, 2], [1, 3, 6])).ravel()
+    return found
+
+
+def _inertial(problem: _Problem) -> Array:
+    """Which of the free parameters are of bodies, ten of each."""
+    return np.array([problem.compiled.columns[k].kind == "inertia" for k in problem.free])
+
+
 def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
     """(2), (3)"""
-    kinds = np.array([problem.compiled.columns[k].kind for k in problem.free])
-    inertial = kinds == "inertia"
+    inertial = _inertial(problem)
     rest = problem.pi[~inertial]
     order = np.argsort(~inertial, kind="stable")  # inertias come first in x
     Q, T = np.linalg.qr(linear.R[:, problem.base.independent])

@@ -113,7 +113,8 @@ def linearize(
             efforts are not part of `tau`.
         t: the time at which `forces` are taken [s].
         uncertain: parameters of the model and their ranges, `{"payload": (1, 5)}`: an `UncertainLinearModel` for all values
-            in them, about the same state, which the inputs hold at every value.
+            in them, about the same state; `tau` belongs to `parameter_values` and defaults, at other values the inputs give
+            as much more as the same accelerations take.
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)

@@ -223,7 +223,7 @@ def uncertain_linear_model(
     values: Mapping[str, Any],
     outputs: Sequence[str],
 ) -> UncertainLinearModel:
-    """`linear(tau, parameter values)` makes the linear model; (q, v, tau) is its point at `values` and the means."""
+    """`linear(tau, parameter values)` makes the linear model; (q, v, tau) is its point at `values`, defaults elsewhere."""
     checked = _checked(model, ranges)
     names = list(checked)
     if q.ndim > 1 or v.ndim > 1 or tau.ndim > 1:
@@ -231,35 +231,37 @@ def uncertain_linear_model(
             "linearize: uncertain and a batch of states do not go together; take one state"
         )
     means = _means(checked)
-    nominal = linear(tau, {**values, **means})
-    a0 = nominal.a
+    held = linear(tau, values)
+    a0 = held.a
+    E_v = np.eye(model.nv)
+    if model.is_constrained:
+        E_v = model.constrained_compute.constraint_tangents(
+            "linearize", q[None], v[None], {**model.parameter_values, **values}, ()
+        )[0].E_v
 
     def physical(d: Array) -> dict[str, Any]:
         """Values of the parameters for d (..., k) between -1 and 1."""
         return {**values, **{name: _value(checked[name], d[..., k]) for k, name in enumerate(names)}}
 
-    def efforts(p: Mapping[str, Any]) -> Array:
-        return tau + model.inverse_dynamics(q, v, a0, parameters=dict(p)) - rest
+    def change(p: Mapping[str, Any]) -> Array:
+        """Of the efforts along the independent speeds, (..., k), for the same accelerations."""
+        return (model.inverse_dynamics(q, v, a0, parameters=dict(p)) - rest) @ E_v
 
-    rest = model.inverse_dynamics(q, v, a0, parameters={**values, **means})
+    rest = model.inverse_dynamics(q, v, a0, parameters=values)
+    by_inputs = held.G @ np.linalg.pinv(E_v.T @ held.G)
     corners = np.array(
         list(itertools.islice(itertools.product((-1.0, 1.0), repeat=len(names)), MOST_CORNERS))
     )
-    if not model.is_constrained:
-        _check_held(model, nominal, efforts(physical(corners)) - tau, corners, physical)
+    _check_held(model, E_v, by_inputs, change(physical(corners)), corners, physical)
 
     def family(p: Mapping[str, Any]) -> LinearModel:
         at = {**values, **p}
-        return linear(tau if model.is_constrained else efforts(at), at)
+        return linear(tau + change(at) @ by_inputs.T, at)
 
+    nominal = family(means)
     n, m = nominal.A.shape[-1], nominal.B.shape[-1]
     order = len(nominal.A)
     rows = output_rows(model, outputs, "linearize")
-    E_v = np.eye(model.nv)
-    if model.is_constrained:
-        E_v = model.constrained_compute.constraint_tangents(
-            "linearize", q[None], v[None], {**values, **means}, ()
-        )[0].E_v
     solved = E_v.shape[1]
 
     def entries(d: Array) -> Array:
@@ -347,14 +349,14 @@ def _value(limits: tuple[float, float], d: Any) -> Any:
 
 def _check_held(
     model: Model,
-    nominal: LinearModel,
+    E_v: Array,
+    by_inputs: Array,
     change: Array,
     corners: Array,
     physical: Callable[[Array], Mapping[str, Any]],
 ) -> None:
     """The inputs must give what holds the state at other values."""
-    G = nominal.G
-    left = change - change @ (G @ np.linalg.pinv(G)).T
+    left = (change - change @ (E_v.T @ by_inputs).T) @ np.linalg.pinv(E_v)
     size = np.abs(left).max(initial=0.0)
     if size > 1e-9 * max(1.0, float(np.abs(change).max(initial=0.0))):
         k, dof = np.unravel_index(int(np.argmax(np.abs(left))), left.shape)

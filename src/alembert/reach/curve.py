@@ -167,12 +167,25 @@ class ReferenceCurve:
         return float(best), float(np.linalg.norm(self.point(best) - p))
 
     def clearance(self, obstacle: Visual, samples: int = 200) -> Array | float:
-        """The least distance [m] of the curve (...) from a shape that stands in the world; negative inside it."""
+        """The least distance [m] of the curve (...) from a shape that stands in the world; negative inside it.
+
+        It is sought at `samples` places, and then next to the nearest of them.
+        """
+        whole("reference curve", "samples", samples, "2 or more", least=2)
         x = ca.SX.sym("x", 3)
         f = ca.Function("f", [x], [_distance(obstacle)(x)])
-        points = self.point(np.linspace(0.0, 1.0, samples))
-        found = f(points.reshape(-1, 3).T).full().reshape(points.shape[:-1]).min(axis=-1)
-        return float(found) if found.ndim == 0 else found
+
+        def least(vertices: Array) -> float:
+            curve, low, high, found = ReferenceCurve(vertices, self.degree), 0.0, 1.0, np.inf
+            for _ in range(4):  # each time `samples` / 2 finer
+                s = np.linspace(low, high, samples)
+                distances = np.asarray(f(curve.point(s).T)).ravel()
+                k = int(np.argmin(distances))
+                low, high, found = s[max(k - 1, 0)], s[min(k + 1, samples - 1)], min(found, distances[k])
+            return found
+
+        found = [least(p) for p in self.vertices.reshape(-1, *self.vertices.shape[-2:])]
+        return found[0] if self.vertices.ndim == 2 else np.reshape(found, self.vertices.shape[:-2])
 
     def poses(self, s: Any, *, base: Any = None, twist: float = 0.0) -> Pose:
         """Frames with z along the curve at places s (S,): rotations (S, 3, 3) and positions (S, 3); of one curve.

@@ -1,14 +1,14 @@
 """Paths: configurations along a sequence of targets, and the fastest way to pass them within limits.
 
-Between q(s) at s = 0, ..., N the motion q(s(t)) has speeds q' s. and accelerations q' s.. + q'' s.^2. With x = s.^2 and
-u = s.. on an interval of length 1, x_k+1 = x_k + 2 u_k, and limits are linear in both:
+With s the length of the path in joint coordinates the motion q(s(t)) has speeds q' s. and accelerations q' s.. + q'' s.^2.
+With x = s.^2 and u = s.. on an interval of length h, x_k+1 = x_k + 2 h u_k, and limits are linear in both:
 
     |q'_i| sqrt(x) <= v_i,       |q'_i u + q''_i x| <= a_i                                              (1)
 
-(Bobrow, Dubowsky and Gibson 1985). A sweep from the end finds the largest x at each place from which the end can still be
-reached; one from the start takes, at each place, the largest x that the place after it allows: the fastest motion (Pham and
-Pham 2018). Each step is a linear program of two unknowns, solved by its vertices. Derivatives along the path are
-differences of neighbours in tangent space, so that quaternions are as good as angles.
+(Bobrow, Dubowsky and Gibson 1985), the second at both ends of the interval. A sweep from the end finds the largest x at each
+place from which the end can still be reached; one from the start takes, at each place, the largest x that the place after it
+allows: the fastest motion (Pham and Pham 2018). Each step is a linear program of two unknowns, solved by its vertices.
+Derivatives along the path are differences of three neighbours in tangent space, so that quaternions are as good as angles.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def _along(model: Model, solve: ReachSolver, start: Any, options: dict[str, Any]
 def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any = None) -> Trajectory:
     """The fastest motion through configurations q (N, nq), at rest at both ends.
 
+    Limits hold at the configurations, which may be unevenly spaced; in between by as much as the path is straight there.
+
     `speeds` (by default the velocity limits of the joints) and `accelerations` bound every degree of freedom: one
     number, or one for each of the nv.
     """
@@ -135,11 +137,16 @@ def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any 
     if not np.all(np.linalg.norm(leaps, axis=1) > 0):
         k = int(np.argmin(np.linalg.norm(leaps, axis=1)))
         raise ArgumentError(f"{name}: configurations {k} and {k + 1} are the same")
-    first = np.vstack([leaps[:1], (leaps[:-1] + leaps[1:]) / 2, leaps[-1:]])
-    second = np.vstack([np.zeros((1, model.nv)), leaps[1:] - leaps[:-1], np.zeros((1, model.nv))])
-    x, u = _fastest(first, second, fastest, most)
+    sizes = np.linalg.norm(leaps, axis=1, keepdims=True)
+    h = sizes / np.mean(sizes)
+    slopes, both = leaps / h, h[:-1] + h[1:]
+    bends = 2 * (slopes[1:] - slopes[:-1]) / both
+    middle = (h[1:] * slopes[:-1] + h[:-1] * slopes[1:]) / both
+    first = np.vstack([slopes[:1] - h[0] / 2 * bends[:1], middle, slopes[-1:] + h[-1] / 2 * bends[-1:]])
+    second = np.vstack([bends[:1], bends, bends[-1:]])
+    x, u = _fastest(first, second, h[:, 0], fastest, most)
     rate = np.sqrt(x)
-    time = np.concatenate([[0.0], np.cumsum(2.0 / (rate[:-1] + rate[1:]))])
+    time = np.concatenate([[0.0], np.cumsum(2.0 * h[:, 0] / (rate[:-1] + rate[1:]))])
     return Trajectory(time, path, first * rate[:, None], first * u[:, None] + second * x[:, None])
 
 
@@ -150,35 +157,37 @@ def _bounds(name: str, what: str, value: Any, count: int) -> Array:
     return np.broadcast_to(x, (count,))
 
 
-def _fastest(first: Array, second: Array, speeds: Array, accelerations: Array) -> tuple[Array, Array]:
+def _fastest(
+    first: Array, second: Array, h: Array, speeds: Array, accelerations: Array
+) -> tuple[Array, Array]:
     """x at all places, and u on the intervals (the last one twice)."""
     count = len(first)
     with np.errstate(divide="ignore"):
         top = np.min((speeds / np.abs(first)) ** 2, axis=1)
+    finite = np.isfinite(accelerations)
+    b = np.tile(accelerations[finite], 4)
     rows = []
-    for k in range(count):
-        finite = np.isfinite(accelerations)
-        A = np.column_stack([first[k], second[k]])[finite]
-        rows.append((np.vstack([A, -A]), np.tile(accelerations[finite], 2)))
+    for k in range(count - 1):
+        start = np.column_stack([first[k], second[k]])[finite]
+        end = np.column_stack([first[k + 1] + 2 * h[k] * second[k + 1], second[k + 1]])[finite]
+        rows.append(np.vstack([start, end, -start, -end]))
     most = np.zeros(count)
     for k in reversed(range(count - 1)):
-        A, b = rows[k]
-        # u, x: also 0 <= x <= top, 0 <= x + 2 u <= most of the next place
-        G = np.vstack([A, [[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [-2.0, -1.0]]])
-        h = np.concatenate([b, [min(top[k], 1e12), 0.0, most[k + 1], 0.0]])
-        found = _largest(G, h)
+        # u, x: also 0 <= x <= top, 0 <= x + 2 h u <= most of the next place
+        on = 2.0 * h[k]
+        G = np.vstack([rows[k], [[0.0, 1.0], [0.0, -1.0], [on, 1.0], [-on, -1.0]]])
+        found = _largest(G, np.concatenate([b, [min(top[k], 1e12), 0.0, most[k + 1], 0.0]]))
         if found is None:
             raise NumericalError(f"time_scaled: configuration {k} cannot be left within the limits")
         most[k] = found
     x, u = np.zeros(count), np.zeros(count)
-    for k in range(count - 1):
-        A, b = rows[k]
+    for k, A in enumerate(rows):
         left = b - A[:, 1] * x[k]
         up, down = A[:, 0] > 0, A[:, 0] < 0
         high = np.min(left[up] / A[up, 0], initial=np.inf)
         low = np.max(left[down] / A[down, 0], initial=-np.inf)
-        u[k] = max(low, min(high, (most[k + 1] - x[k]) / 2))
-        x[k + 1] = max(x[k] + 2 * u[k], 0.0)
+        u[k] = max(low, min(high, (most[k + 1] - x[k]) / (2 * h[k])))
+        x[k + 1] = max(x[k] + 2 * h[k] * u[k], 0.0)
     x[-1] = 0.0
     u[-1] = u[-2]
     if not np.all(x[1:-1] > 0):

@@ -46,7 +46,7 @@ from alembert.control import (
     multiloop_disk_margin,
     pade,
 )
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError, writing
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError, writing
 from alembert.linear import LinearModel, Regulator, UncertainLinearModel, linearize
 from alembert.linear.quantities import find
 from alembert.model import Model
@@ -397,7 +397,8 @@ def certify(
         uncertain: parameters of the model and their ranges, `{"payload": (1, 5)}`.
         q: the point; by default that of the controller's linear model.
         v: its speeds.
-        tau: its efforts.
+        tau: its efforts, which hold it at the parameters that the controller's linear model has (those of the model, if the
+            efforts are given); at other values the inputs give as much more as this takes.
         disturbance: the displacement from which the nonlinear runs start, (nv,) or one number for all.
         holding: whose efforts hold the point in these runs: those of the "means", so that the controller must also make up
             for a weight that it does not know, or those of "each" member, as in the linear models.
@@ -433,7 +434,15 @@ def certify(
     measured = [k for k, name in enumerate(K.input_names) if find(model, name, "certify") is not None]
     K = K[:, measured]
     inputs = [name if _acts(model, name) else f"wrench:{name}" for name in K.output_names]
-    every = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
+    values = _held_at(model, about, uncertain) if tau is None else None
+    every = linearize(
+        model,
+        *point,
+        inputs=inputs,
+        outputs=list(K.input_names),
+        parameter_values=values,
+        uncertain=uncertain,
+    )
     family = every.seen()
     nominal = every.nominal
     if law.about is None:
@@ -535,6 +544,28 @@ def _controller(given: Any) -> tuple[DynamicController, LinearModel | None]:
             f"{where_the_law_is(given) or '; of a schedule certify each of its systems at its own point'}"
         )
     return law, law.about
+
+
+def _held_at(
+    model: Model, about: LinearModel | None, uncertain: Mapping[str, Any]
+) -> dict[str, float] | None:
+    """The values of the uncertain parameters that the efforts of the controller's linear model belong to."""
+    if about is None:
+        return None
+    if any(np.any(F) for F in about.wrenches.values()):
+        raise UnsupportedError(
+            f"certify: the controller's linear model has wrenches on {', '.join(about.wrenches)}, which would be missing "
+            "here; linearize without them, or make them efforts"
+        )
+    given = {**about.model.parameter_values, **about.parameter_values}
+    for name, value in model.parameter_values.items():
+        known = given.get(name, value)
+        if name not in uncertain and known != value:
+            raise ArgumentError(
+                f"certify: the controller's linear model is about {name} = {float(known):g}, the model has {value:g}; give "
+                "a model with that default, or the parameter in uncertain"
+            )
+    return {name: float(given[name]) for name in uncertain if name in given}
 
 
 def _acts(model: Model, name: str) -> bool:
@@ -687,8 +718,15 @@ def _fly(
         "v0": np.tile(nominal.v, (len(cases), 1)),
         "parameters": {name: [values[name] for _, values in cases] for name in names},
     }
-    if holding == "each":
-        vary["efforts"] = np.array([family.linear(**values).tau - nominal.tau for _, values in cases])
+    assert law.about is not None
+    vary["efforts"] = np.array(
+        [
+            family.linear(**values).tau - _delivered(family, law.about, values)
+            if holding == "each"
+            else nominal.tau - law.about.tau
+            for _, values in cases
+        ]
+    )
     return ensemble(
         model,
         vary,
@@ -700,6 +738,18 @@ def _fly(
         seed=seed,
         progress=progress,
     )
+
+
+def _delivered(family: UncertainLinearModel, about: LinearModel, values: Mapping[str, float]) -> Array:
+    """What the controller's efforts of the point are at these values: they go through gears, which may be uncertain."""
+    designed = {**values, **about.model.parameter_values, **about.parameter_values}
+    first, now = (family.linear(**{name: p[name] for name in values}).G for p in (designed, values))
+    found = np.array(about.tau, dtype=float)
+    of_wrenches = [k for k, _, _ in family.nominal.wrench_inputs]
+    for j in set(range(first.shape[1])) - set(of_wrenches):
+        k = int(np.argmax(np.abs(first[:, j])))
+        found[k] *= now[k, j] / first[k, j]
+    return found
 
 
 def _settles(moved: Array) -> bool:
