@@ -444,7 +444,11 @@ def find(model: Model, name: str, function: str) -> Output | None:
     """The row that has this name, as `q:elbow`, `gyro.x` or `hand.position.x`; None where nothing has."""
     whole, dot, _ = name.rpartition(".")
     frame = whole.rpartition(".")[0] if whole.endswith((".position", ".rotation")) else ""
-    candidates = [name, *([whole, f"frame:{whole}"] if dot else []), *([frame, f"frame:{frame}"] if frame else [])]
+    candidates = [
+        name,
+        *([whole, f"frame:{whole}"] if dot else []),
+        *([frame, f"frame:{frame}"] if frame else []),
+    ]
     for candidate in candidates:
         try:
             rows = _rows(model, candidate, function)
