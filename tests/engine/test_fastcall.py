@@ -23,7 +23,8 @@ N = 4
 
 @pytest.fixture(scope="module")
 def kernel():
-    return kernel_of(pendulum_like(N), "forward", documentation="What it does.")
+    """Compiled at once: some tests say that entry points are not supported."""
+    return kernel_of(pendulum_like(N), "forward", documentation="What it does.").prepare(1)
 
 
 @pytest.fixture
