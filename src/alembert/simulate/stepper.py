@@ -151,7 +151,7 @@ class Stepper:
         before[..., 0] = n - 1
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
         kernel = self._starter if self.past else self._kernel
-        self._run(kernel, before, self.time(n), 0.0, effort, wrench, 1, 1, out)
+        self._run(kernel, self.given(before, self.time(n), 0.0, effort, wrench), out)
         found = state.copy()
         for part in ("remembered", "x") if self.system.pulses else ("remembered",):
             found[..., self.layout[part]] = out[..., 0, self.layout[part]]
@@ -233,7 +233,7 @@ class Stepper:
         """`count` records, `every` steps apart, into the first rows of `out` (..., RECORDS, size)."""
         starting = self.known(state) < self.past
         kernel = self._starter if starting else self._kernel
-        self._run(kernel, state, self.start, self.h, effort, wrench, every, count, out)
+        self._run(kernel, self.given(state, self.start, self.h, effort, wrench, every, count), out)
         if self.system.constrained and not np.isfinite(self.motion(out[..., :count, :])).all():
             for row in range(count):
                 for _ in range(every):
@@ -245,7 +245,7 @@ class Stepper:
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
 
         def step(state: Array) -> Array:
-            self._run(kernel, state, self.start, self.h, effort, wrench, 1, 1, out)
+            self._run(kernel, self.given(state, self.start, self.h, effort, wrench), out)
             return out[..., 0, :].copy()
 
         def lost(following: Array) -> Array:
@@ -312,10 +312,10 @@ class Stepper:
         h: float,
         effort: Array,
         wrench: Array | None,
-        every: int,
-        count: int,
+        every: int = 1,
+        count: int = 1,
     ) -> list[Array]:
-        """The arguments of the compiled loop."""
+        """The arguments of the compiled loop; the last are `every` and `count`."""
         numbers = [np.array([x], dtype=float) for x in (start, h, every, count)]
         return [
             state,
@@ -327,20 +327,10 @@ class Stepper:
             *numbers[2:],
         ]
 
-    def _run(
-        self,
-        kernel: Kernel,
-        state: Array,
-        start: float,
-        h: float,
-        effort: Array,
-        wrench: Array | None,
-        every: int,
-        count: int,
-        out: Array,
-    ) -> None:
-        given = self.given(state, start, h, effort, wrench, every, count)
-        kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))
+    @staticmethod
+    def _run(kernel: Kernel, given: list[Array], out: Array) -> None:
+        state, steps = given[0], float((given[-2] * given[-1])[0])
+        kernel.foresee(steps / RECORDS, math.prod(state.shape[:-1]))
         if state.ndim == 1 and all(
             x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)
         ):
@@ -407,7 +397,7 @@ class Stepper:
             return self.python_step(state, effort, t, dt)
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
         kernel = self._starter if self.past else self._kernel
-        self._run(kernel, state, t, dt, effort, wrench, 1, 1, out)
+        self._run(kernel, self.given(state, t, dt, effort, wrench), out)
         return out[..., 0, :]
 
 
